@@ -1,0 +1,58 @@
+"""Fixtures and markers that every test may use.
+
+A test that needs a GPU or a browser says so with ``@pytest.mark.gpu`` or ``@pytest.mark.browser`` and is skipped,
+with the reason, where there is none. A test that compares with the reference data takes the ``reference_data``
+fixture.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from workbench import settings
+
+
+@pytest.fixture(scope="session")
+def reference_data() -> Path:
+    """Folder with ``traces/``, ``golden/`` and ``reference/``; the test is skipped where it is absent."""
+    folder = settings.reference_data()
+    if not (folder / "traces").is_dir():
+        pytest.skip(f"no reference data at {folder}; set WORKBENCH_REFERENCE_DATA to the folder that holds traces/")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The Chromium executable that browser tests launch."""
+    found = settings.chromium()
+    if found is None:
+        pytest.skip(_NO_BROWSER)
+    return found
+
+
+_NO_BROWSER = "no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM to a Chrome executable"
+
+
+@cache
+def _why_no_gpu() -> str | None:
+    """Why GPU tests cannot run here, or None where they can; asks the driver only, never the CUDA runtime."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver here (libcuda.so.1 not found); run `make test-gpu` on a machine with one"
+    if (status := driver.cuInit(0)) != 0:
+        return f"an NVIDIA driver is installed but cuInit returned error {status}; `nvidia-smi` may say more"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what cannot run here, each with the reason and the remedy."""
+    for item in items:
+        if item.get_closest_marker("gpu") and (reason := _why_no_gpu()):
+            item.add_marker(pytest.mark.skip(reason=reason))
+        if item.get_closest_marker("browser") and settings.chromium() is None:
+            item.add_marker(pytest.mark.skip(reason=_NO_BROWSER))

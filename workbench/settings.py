@@ -1,0 +1,55 @@
+"""Every environment variable that the workbench reads, one function each, read when called.
+
+========================== ===================================================== ===========================
+variable                   what it sets                                          default
+========================== ===================================================== ===========================
+WORKBENCH_CACHE_DIR        folder of compiled kernels and other rebuildable data the user's cache folder
+WORKBENCH_DATA_DIR         folder of the user's own records                      the user's data folder
+WORKBENCH_REFERENCE_DATA   reference traces and recorded task maps, for tests    ``../shared`` by the checkout
+WORKBENCH_CHROMIUM         Chromium or Chrome executable, for browser tests      the first one on ``PATH``
+========================== ===================================================== ===========================
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+APPLICATION = "hpc-ops-workbench"
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def _path(variable: str) -> Path | None:
+    """The path an environment variable holds, with ``~`` expanded, or None where it is unset or empty."""
+    value = os.environ.get(variable, "")
+    return Path(value).expanduser() if value else None
+
+
+def cache_dir() -> Path:
+    """``WORKBENCH_CACHE_DIR``: where data that can be made again is kept. It may not exist yet."""
+    from platformdirs import user_cache_path
+
+    return _path("WORKBENCH_CACHE_DIR") or user_cache_path(APPLICATION)
+
+
+def user_data_dir() -> Path:
+    """``WORKBENCH_DATA_DIR``: where the user's own records are kept. It may not exist yet."""
+    from platformdirs import user_data_path
+
+    return _path("WORKBENCH_DATA_DIR") or user_data_path(APPLICATION)
+
+
+def reference_data() -> Path:
+    """``WORKBENCH_REFERENCE_DATA``: traces and recorded task maps that tests compare with. It may not exist."""
+    return _path("WORKBENCH_REFERENCE_DATA") or Path(__file__).resolve().parents[2] / "shared"
+
+
+def chromium() -> Path | None:
+    """``WORKBENCH_CHROMIUM``: the browser that tests and screenshots drive, or None where there is none."""
+    given = _path("WORKBENCH_CHROMIUM")
+    if given is not None:
+        return given
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return Path(found) if found else None
