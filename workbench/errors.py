@@ -24,6 +24,88 @@ class WorkloadError(WorkbenchError, ValueError):
     """A trace or a list of lengths cannot be read; the message names file, line and what was expected."""
 
 
+class TraceError(WorkloadError):
+    """A request trace cannot be read.
+
+    Attributes
+    ----------
+    path : str
+        The file as it was given.
+    line : int or None
+        Line of the file, counted from 1 (row of a Parquet file); None when the whole file is meant.
+    expected : str
+        What would have been right there.
+    """
+
+    def __init__(self, path: str, line: int | None, problem: str, *, expected: str, unit: str = "line") -> None:
+        """
+        Parameters
+        ----------
+        path, line, expected
+            As the attributes.
+        problem
+            What was found instead.
+        unit
+            What `line` counts: "line", or "row" in a file that has no lines.
+        """
+        place = path if line is None else f"{path}, {unit} {line}"
+        super().__init__(f"{place}: {problem}. Expected {expected}.")
+        self.path = path
+        self.line = line
+        self.expected = expected
+
+
+class TraceFileError(TraceError):
+    """The file is absent, unreadable, empty, compressed, or not the kind of file that its reader expects."""
+
+
+class TraceFormatError(TraceError):
+    """The file can be read, but its format is unknown or lacks a column."""
+
+
+class TraceRecordError(TraceError):
+    """One record of the trace is broken; ``skip_bad=True`` counts such records instead."""
+
+
+class LengthsError(WorkloadError):
+    """An expression of lengths such as "64x4K + 2x32K" cannot be read.
+
+    Attributes
+    ----------
+    token : str
+        The part that cannot be read.
+    position : int
+        Where it begins, counted from 0.
+    """
+
+    def __init__(self, text: str, token: str, position: int, *, expected: str) -> None:
+        """
+        Parameters
+        ----------
+        text
+            The whole expression; the message shows its line with the token underlined.
+        token, position
+            As the attributes.
+        expected
+            What is allowed there.
+        """
+        start = text.rfind("\n", 0, position) + 1
+        line = text[start:].split("\n", 1)[0]
+        column = position - start
+        shown = line[max(0, column - 60) : column + 60].replace("\t", " ")
+        underline = " " * min(column, 60) + "^" * max(1, min(len(token), 60))
+        super().__init__(
+            f"cannot read the lengths at character {position + 1}, {token[:60]!r}: expected {expected}.\n"
+            f"    {shown}\n    {underline}"
+        )
+        self.token = token
+        self.position = position
+
+
+class StepOutOfRange(WorkloadError, IndexError):
+    """A decode step was asked for that the simulation does not have."""
+
+
 class MissingData(WorkbenchError, FileNotFoundError):
     """A file that belongs to the workbench (a kernel, a notebook, a record) is not where it should be."""
 
