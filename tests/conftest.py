@@ -7,13 +7,15 @@ fixture.
 
 from __future__ import annotations
 
-import ctypes
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from workbench import settings
+from workbench.gpu.driver import why_no_gpu
+
+
+_NO_BROWSER = "no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM to a Chrome executable"
 
 
 @pytest.fixture(scope="session")
@@ -34,25 +36,10 @@ def chromium() -> Path:
     return found
 
 
-_NO_BROWSER = "no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM to a Chrome executable"
-
-
-@cache
-def _why_no_gpu() -> str | None:
-    """Why GPU tests cannot run here, or None where they can; asks the driver only, never the CUDA runtime."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return "no NVIDIA driver here (libcuda.so.1 not found); run `make test-gpu` on a machine with one"
-    if (status := driver.cuInit(0)) != 0:
-        return f"an NVIDIA driver is installed but cuInit returned error {status}; `nvidia-smi` may say more"
-    return None
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what cannot run here, each with the reason and the remedy."""
     for item in items:
-        if item.get_closest_marker("gpu") and (reason := _why_no_gpu()):
+        if item.get_closest_marker("gpu") and (reason := why_no_gpu()):
             item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("browser") and settings.chromium() is None:
             item.add_marker(pytest.mark.skip(reason=_NO_BROWSER))
