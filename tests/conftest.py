@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from workbench import settings
-from workbench.gpu.driver import why_no_gpu
-
+from workbench.gpu.driver import probe
 
 _NO_BROWSER = "no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM to a Chrome executable"
 
@@ -39,7 +38,7 @@ def chromium() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what cannot run here, each with the reason and the remedy."""
     for item in items:
-        if item.get_closest_marker("gpu") and (reason := why_no_gpu()):
+        if item.get_closest_marker("gpu") and (reason := probe().problem):
             item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("browser") and settings.chromium() is None:
             item.add_marker(pytest.mark.skip(reason=_NO_BROWSER))

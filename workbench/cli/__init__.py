@@ -1,0 +1,60 @@
+"""The command line: ``workbench doctor``, ``workbench lab`` and the commands of the main job.
+
+Exit codes, the same for every command:
+
+==== =========================================================================================
+code meaning
+==== =========================================================================================
+0    done
+1    the command ran and what it looked at is not in order, or a part it needs is missing
+2    the input cannot be used: an unknown option, an argument or a file with a fault in it
+130  interrupted with Ctrl-C
+==== =========================================================================================
+
+A command is one function in a module of its own, and one name in `COMMANDS`. Its module imports pandas, torch and
+the like inside that function, so that ``--help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+import workbench
+from workbench.cli.doctor import doctor
+from workbench.cli.lab import lab
+from workbench.errors import InvalidArgument, InvalidPlan, WorkbenchError, WorkloadError
+
+COMMANDS = (doctor, lab)
+
+FAULTY_INPUT = (InvalidArgument, InvalidPlan, WorkloadError)
+
+app = typer.Typer(
+    help="Schedules, kernels and measurements of the operators that decide serving latency.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for _command in COMMANDS:
+    app.command()(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hpc-ops-workbench {workbench.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
+) -> None:
+    """Schedules, kernels and measurements of the operators that decide serving latency."""
+
+
+def main() -> None:
+    """Run the command line; an error that the user can mend is one message, not a traceback."""
+    try:
+        app()
+    except WorkbenchError as error:
+        Console(stderr=True, soft_wrap=True).print(f"Error: {error}", markup=False, highlight=False)
+        raise SystemExit(2 if isinstance(error, FAULTY_INPUT) else 1) from None

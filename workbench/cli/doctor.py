@@ -1,0 +1,228 @@
+"""``workbench doctor``: what is here, what each absent part disables, and how to get it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import workbench
+from workbench import paths, settings
+from workbench.errors import MissingData
+from workbench.gpu import driver
+
+OLDEST_PYTHON = (3, 11)
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part of the workbench's surroundings."""
+
+    group: str
+    """Heading under which it is shown."""
+    part: str
+    """Its name."""
+    state: Literal["here", "absent", "broken"]
+    """"broken" means present and not usable."""
+    detail: str
+    """Version, place or reason."""
+    required: bool = False
+    """Whether the light set, which needs no GPU, is incomplete without it."""
+    disables: str | None = None
+    """What cannot be done while it is not here; None where it is."""
+    get: str | None = None
+    """How to get it; None where it is here."""
+
+
+@dataclass(frozen=True)
+class _Package:
+    """A distribution to look for: its name on the index, its import name, and what needs it."""
+
+    group: str
+    name: str
+    imported: str
+    disables: str
+    get: str
+    required: bool = False
+    linux_only: bool = False
+
+
+_LIGHT = "make lab, or pip install hpc-ops-workbench"
+_FULL = "make lab FULL=1, or pip install 'hpc-ops-workbench[full]'"
+_COMPILER = "compiling kernels and showing their registers, shared memory and occupancy"
+
+PACKAGES = (
+    _Package("Notebook", "jupyterlab", "jupyterlab", "workbench lab", _LIGHT, required=True),
+    _Package("Notebook", "anywidget", "anywidget", "every widget", _LIGHT, required=True),
+    _Package("Notebook", "plotly", "plotly", "curves, roofline and Pareto views", _LIGHT, required=True),
+    _Package("Notebook", "pandas", "pandas", "traces and tables", _LIGHT, required=True),
+    _Package("Compiler", "cuda-core", "cuda.core", _COMPILER, _LIGHT, required=True, linux_only=True),
+    _Package("Compiler", "cuda-bindings", "cuda.bindings", _COMPILER, _LIGHT, required=True, linux_only=True),
+    _Package("Compiler", "nvidia-cuda-nvrtc", "nvidia", _COMPILER, _LIGHT, required=True, linux_only=True),
+    _Package("Compiler", "nvidia-cuda-runtime", "nvidia", "kernels that include CUDA's headers", _LIGHT, True, True),
+    _Package("Compiler", "nvidia-cuda-cccl", "nvidia", "kernels that include <cuda/std/...>", _LIGHT, True, True),
+    _Package("Operators", "torch", "torch", "calling operators and their float64 references", _FULL),
+    _Package("Operators", "triton", "triton", "the portable variant of each operator", _FULL, linux_only=True),
+    _Package(
+        "Nsight",
+        "nsight-python",
+        "nsight",
+        "collecting Nsight Compute metrics from Python",
+        "pip install 'hpc-ops-workbench[nsight0]' or [nsight1]; the two exclude each other",
+        linux_only=True,
+    ),
+)
+
+
+def examine() -> list[Finding]:
+    """Everything `doctor` reports, in the order it is shown. Creates no CUDA context and imports no torch."""
+    return [*_machine(), *_gpus(), *map(_package, PACKAGES), _ncu(), *_data()]
+
+
+def _machine() -> Iterator[Finding]:
+    version = platform.python_version()
+    if sys.version_info[:2] >= OLDEST_PYTHON:
+        yield Finding("Machine", "Python", "here", f"{version} on {platform.system()} {platform.machine()}", True)
+    else:
+        wanted = ".".join(map(str, OLDEST_PYTHON))
+        yield Finding("Machine", "Python", "broken", version, True, "everything", f"Python {wanted} or later")
+    yield Finding("Machine", "workbench", "here", f"{workbench.__version__} at {Path(workbench.__file__).parent}", True)
+
+
+def _gpus() -> Iterator[Finding]:
+    status = driver.probe()
+    if status.problem:
+        disables = "running kernels and measuring them"
+        yield Finding("Machine", "GPU", "absent", status.problem, False, disables, "a machine with an NVIDIA GPU")
+        return
+    cuda = ".".join(map(str, status.version or ("unknown",)))
+    yield Finding("Machine", "driver", "here", f"{_driver_release() or 'release unknown'}, serves CUDA up to {cuda}")
+    for gpu in map(driver.device, range(status.device_count)):
+        capability = ".".join(map(str, gpu.compute_capability))
+        detail = f"{gpu.name}, {gpu.sms} SMs, {gpu.memory_bytes / 2**30:.0f} GiB, compute capability {capability}"
+        yield Finding("Machine", f"GPU {gpu.index}", "here", detail)
+
+
+def _driver_release() -> str | None:
+    """Release of the loaded kernel module, such as "580.95.05"; None where the system does not tell."""
+    if not DRIVER_FILE.is_file():
+        return None
+    found = re.search(r"\b\d+\.\d+(\.\d+)?\b", DRIVER_FILE.read_text())
+    return found[0] if found else None
+
+
+def _package(package: _Package) -> Finding:
+    required = package.required and not (package.linux_only and sys.platform != "linux")
+    try:
+        version = metadata.version(package.name)
+    except metadata.PackageNotFoundError:
+        get = package.get
+        if package.linux_only and sys.platform != "linux":
+            get = "a Linux machine; it has no wheel for this system"
+        return Finding(package.group, package.name, "absent", "not installed", required, package.disables, get)
+    if find_spec(package.imported.partition(".")[0]) is None:
+        detail = f"{version} is listed as installed, but {package.imported} cannot be found"
+        return Finding(package.group, package.name, "broken", detail, required, package.disables, package.get)
+    if package.name == "torch":
+        version = f"{version} ({_torch_build()})"
+    return Finding(package.group, package.name, "here", version, required)
+
+
+def _torch_build() -> str:
+    """Which CUDA torch was built for, read from its version file: importing torch takes seconds."""
+    spec = find_spec("torch")
+    if spec is None or spec.origin is None:
+        return "build unknown"
+    text = Path(spec.origin).with_name("version.py").read_text()
+    found = re.search(r"^cuda\b.*= ['\"]([\d.]+)['\"]", text, re.MULTILINE)
+    return f"built for CUDA {found[1]}" if found else "built for the CPU"
+
+
+def _ncu() -> Finding:
+    disables, get = (
+        "new Nsight Compute profiles; shipped ones open without",
+        "NVIDIA's Nsight Compute, with ncu on PATH",
+    )
+    path = shutil.which("ncu")
+    if path is None:
+        return Finding("Nsight", "ncu", "absent", "not on PATH", False, disables, get)
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("Nsight", "ncu", "broken", f"{path}: {error}", False, disables, get)
+    version = re.search(r"Version ([\d.]+)", done.stdout)
+    if done.returncode != 0 or version is None:
+        said = (done.stderr or done.stdout).strip() or "nothing"
+        return Finding("Nsight", "ncu", "broken", f"{path} --version said: {said}", False, disables, get)
+    return Finding("Nsight", "ncu", "here", f"{version[1]} at {path}")
+
+
+def _data() -> Iterator[Finding]:
+    for name, disables in (
+        ("kernels", "compiling and running our kernels"),
+        ("notebooks", "workbench lab"),
+        ("profiles", "views of recorded measurements"),
+    ):
+        try:
+            yield Finding("Files", name, "here", str(paths.data_dir(name)), True)
+        except MissingData as error:
+            yield Finding("Files", name, "absent", str(error), True, disables, _LIGHT)
+    cache = settings.cache_dir()
+    yield Finding("Files", "cache", "here", f"{cache}{'' if cache.is_dir() else ', made at first use'}")
+
+
+def _show(findings: list[Finding]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "part", "state", "detail"):
+        table.add_column(heading, overflow="fold")
+    colours = {"here": "green", "absent": "yellow", "broken": "red"}
+    group = None
+    for finding in findings:
+        heading = "" if finding.group == group else finding.group
+        group = finding.group
+        state = f"[{colours[finding.state]}]{finding.state}[/]"
+        table.add_row(f"[bold]{heading}[/]", finding.part, state, _plain(finding.detail))
+        if finding.disables:
+            table.add_row("", "", "", f"[dim]without it:[/] {_plain(finding.disables)}")
+            table.add_row("", "", "", f"[dim]to get it:[/] {_plain(finding.get or '')}")
+    Console().print(table)
+
+
+def _plain(text: str) -> str:
+    """Text with the brackets of `[full]` and the like kept from rich's markup."""
+    return text.replace("[", r"\[")
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
+) -> None:
+    """Say what is here, what each absent part disables, and how to get it.
+
+    Exits with 0 where everything that the light set needs is here, else with 1. A GPU is not needed for that.
+    """
+    findings = examine()
+    lacking = [finding for finding in findings if finding.required and finding.state != "here"]
+    if as_json:
+        typer.echo(json.dumps({"complete": not lacking, "findings": [asdict(f) for f in findings]}, indent=2))
+    else:
+        _show(findings)
+        if lacking:
+            typer.echo(f"\nIncomplete: {', '.join(finding.part for finding in lacking)}. See the lines above.")
+        else:
+            typer.echo("\nEverything that the light set needs is here.")
+    if lacking:
+        raise typer.Exit(1)
