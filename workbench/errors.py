@@ -7,6 +7,8 @@ expect, so ``except ValueError`` keeps working. Errors of any other type are def
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class WorkbenchError(Exception):
     """Base of every error that the workbench raises on purpose."""
@@ -18,6 +20,18 @@ class InvalidArgument(WorkbenchError, ValueError):
 
 class InvalidPlan(WorkbenchError, ValueError):
     """A schedule breaks a rule: work left out, done twice, or outside its request."""
+
+    def __init__(self, plan: str, problems: Sequence[object]) -> None:
+        """
+        Parameters
+        ----------
+        plan
+            What was checked: the policy's name, or the kind of document.
+        problems
+            What is wrong, each printable on its own line.
+        """
+        super().__init__(f"{plan}: not a valid plan:\n" + "\n".join(f"  - {problem}" for problem in problems))
+        self.problems = list(problems)
 
 
 class WorkloadError(WorkbenchError, ValueError):
@@ -133,4 +147,25 @@ class NoGpu(WorkbenchError, RuntimeError):
 
 
 class CompileError(WorkbenchError, RuntimeError):
-    """A kernel did not compile; the message holds the compiler's own log."""
+    """A kernel did not compile.
+
+    Attributes
+    ----------
+    configuration : str
+        The kernel and the constants it was compiled with.
+    log : str
+        Everything the compiler said.
+    """
+
+    def __init__(self, configuration: str, log: str) -> None:
+        super().__init__(f"{configuration} does not compile:\n{log.strip()}")
+        self.configuration = configuration
+        self.log = log
+
+
+class LaunchError(WorkbenchError, RuntimeError):
+    """A compiled kernel could not be loaded or launched; the message holds the launch and the driver's answer."""
+
+
+class CacheWarning(UserWarning):
+    """The cache of compiled kernels cannot be used fully; results are the same, compiling is repeated."""

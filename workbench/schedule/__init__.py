@@ -1,0 +1,47 @@
+"""Schedules: which CTA reads which part of the KV cache, and what that costs.
+
+- :func:`plan_decode` makes a :class:`DecodePlan` under a policy (``policies``, ``fills``).
+- ``problem``: what is scheduled; ``plan``: the result; ``bins``: plans from a user's lists; ``dense``: HPC-Ops' buffer.
+- ``validate``: what is wrong with a plan, in words.
+- ``costs``: constants a GPU; ``timing``: spans on the time axis; ``metrics``: a plan in numbers.
+"""
+
+from workbench.schedule.bins import plan_from_bins
+from workbench.schedule.costs import CostConstants, CostModel, cost_model
+from workbench.schedule.metrics import Metrics
+from workbench.schedule.plan import DecodePlan
+from workbench.schedule.policies import (
+    Policy,
+    balanced,
+    fixed_chunk,
+    fixed_splits,
+    hpc_ops,
+    lpt,
+    plan_decode,
+    policy_names,
+    resolve,
+)
+from workbench.schedule.problem import DecodeProblem
+from workbench.schedule.timing import Spans
+from workbench.schedule.validate import Problem
+
+__all__ = [
+    "CostConstants",
+    "CostModel",
+    "DecodePlan",
+    "DecodeProblem",
+    "Metrics",
+    "Policy",
+    "Problem",
+    "Spans",
+    "balanced",
+    "cost_model",
+    "fixed_chunk",
+    "fixed_splits",
+    "hpc_ops",
+    "lpt",
+    "plan_decode",
+    "plan_from_bins",
+    "policy_names",
+    "resolve",
+]

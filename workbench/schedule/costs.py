@@ -1,0 +1,177 @@
+"""What a plan costs in time: one table of constants a GPU, integer nanoseconds, source always named.
+
+The model of one attention call, for a plan whose bins run at once:
+
+    bin  = tiles * tile_ns + descriptors * descriptor_ns + pieces of split requests * partial_ns
+    tile_ns  = max(what one CTA can stream alone, what the memory system gives all CTAs together)
+    merge    = 0 when no request is split, else merge_ns + merge_chunk_ns * (most chunks of a request)
+    makespan = longest bin + merge;   call = launch_ns + makespan
+
+``tile_ns`` is one number for the whole plan: with ``total`` tiles in all and ``most`` in the fullest bin, no tile
+rate can beat ``total * tile_bytes / bandwidth`` for the call, so ``most * tile_ns`` is at least that. It is a roofline:
+exact when bins are equal or when one straggler reads alone, and optimistic by the overlap between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from workbench import devices
+from workbench.errors import InvalidArgument
+
+CACHE_BYTES = {"fp8": 1, "bf16": 2}
+"""Bytes an element of the KV cache, by cache type."""
+
+MODELLED = "modelled: latencies assumed from HPC-Ops' and FlashInfer's H200 times, bandwidth {bandwidth}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostConstants:
+    """The constants of one GPU. Times in nanoseconds.
+
+    Attributes
+    ----------
+    bytes_per_us : int
+        What the memory system delivers to all CTAs together, bytes a microsecond.
+    cta_bytes_per_us : int
+        What one CTA can stream alone: its bytes in flight over the memory latency.
+    descriptor_ns : int
+        Fixed cost of one descriptor: fetch it, load q, first bytes, close the softmax.
+    partial_ns : int
+        Extra cost of a piece of a split request: write the partial result and count it in.
+    empty_ns : int
+        A CTA of a static grid that finds nothing to do.
+    merge_ns, merge_chunk_ns : int
+        The last merge of the call: fixed part, and part a chunk of the most split request.
+    launch_ns : int
+        From the launch to the first byte asked for, plus the drain at the end.
+    source : str
+        Begins with "modelled" or "measured".
+    """
+
+    bytes_per_us: int
+    cta_bytes_per_us: int
+    descriptor_ns: int
+    partial_ns: int
+    empty_ns: int
+    merge_ns: int
+    merge_chunk_ns: int
+    launch_ns: int
+    source: str
+
+
+def _modelled(gpu: devices.Gpu) -> CostConstants:
+    return CostConstants(
+        bytes_per_us=round(gpu.read_bandwidth / 1e6),
+        cta_bytes_per_us=40_000,
+        descriptor_ns=350,
+        partial_ns=250,
+        empty_ns=300,
+        merge_ns=900,
+        merge_chunk_ns=10,
+        launch_ns=1_800,
+        source=MODELLED.format(bandwidth=gpu.read_bandwidth_source),
+    )
+
+
+TABLE: dict[str, CostConstants] = {}
+"""Constants fitted to measurements, by GPU name. A GPU that is not here gets modelled ones."""
+
+
+def constants(gpu: devices.Gpu) -> CostConstants:
+    """The constants of ``gpu``: measured where :data:`TABLE` has them, modelled otherwise."""
+    return TABLE.get(gpu.name) or _modelled(gpu)
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """The cost model for one kernel shape on one GPU. Made by :func:`cost_model`.
+
+    Attributes
+    ----------
+    gpu : str
+        Name in the catalogue.
+    cache : str
+        ``"fp8"`` or ``"bf16"``.
+    group : int
+        Query heads a KV head.
+    head_dim : int
+        Elements a head.
+    constants : CostConstants
+        Times and rates, with their source.
+    """
+
+    gpu: str
+    cache: str
+    group: int
+    head_dim: int
+    constants: CostConstants
+
+    @property
+    def source(self) -> str:
+        """Where the times come from; begins with "modelled" or "measured"."""
+        return self.constants.source
+
+    def tile_bytes(self, tile: int) -> int:
+        """Bytes of K and V in one tile of one KV head."""
+        return tile * self.head_dim * 2 * CACHE_BYTES[self.cache]
+
+    def partial_bytes(self, q_len: int) -> int:
+        """Bytes of one partial result: FP32 output and LSE of ``group * q_len`` rows."""
+        return self.group * q_len * (self.head_dim + 1) * 4
+
+    def cta_tile_ns(self, tile: int) -> int:
+        """Nanoseconds for one tile when one CTA streams alone."""
+        return _ceil(self.tile_bytes(tile) * 1000, self.constants.cta_bytes_per_us)
+
+    def stream_ns(self, tiles: int, tile: int) -> int:
+        """Nanoseconds for ``tiles`` tiles at the bandwidth of the whole chip."""
+        return _ceil(tiles * self.tile_bytes(tile) * 1000, self.constants.bytes_per_us)
+
+    def tile_ns(self, total: int, most: int, tile: int) -> int:
+        """Nanoseconds a tile in a plan of ``total`` tiles whose fullest bin holds ``most``."""
+        return max(self.cta_tile_ns(tile), _ceil(self.stream_ns(total, tile), max(most, 1)))
+
+    def merge_ns(self, max_chunks: int) -> int:
+        """Nanoseconds from the end of the last bin to the end of the last merge."""
+        c = self.constants
+        return c.merge_ns + c.merge_chunk_ns * max_chunks if max_chunks > 1 else 0
+
+    def to_dict(self) -> dict[str, object]:
+        """The model as plain data."""
+        return asdict(self)
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def cost_model(
+    gpu: str | devices.Gpu = "H200", *, cache: str = "fp8", group: int = 8, head_dim: int = 128
+) -> CostModel:
+    """The cost model of decode attention on ``gpu``.
+
+    Parameters
+    ----------
+    gpu : str or devices.Gpu
+        A name of the catalogue, or a GPU made with :func:`workbench.devices.custom`.
+    cache : str
+        ``"fp8"`` or ``"bf16"``.
+    group : int
+        Query heads a KV head, 1 to 16.
+    head_dim : int
+        64, 128 or 256.
+
+    Raises
+    ------
+    InvalidArgument
+        For a GPU that is not in the catalogue, or another shape.
+    """
+    device = gpu if isinstance(gpu, devices.Gpu) else devices.gpu(gpu)
+    if cache not in CACHE_BYTES:
+        raise InvalidArgument(f"cache is {cache!r}. Known cache types: {', '.join(CACHE_BYTES)}.")
+    if head_dim not in (64, 128, 256):
+        raise InvalidArgument(f"head_dim is {head_dim!r}. The kernels take 64, 128 or 256.")
+    if isinstance(group, bool) or not isinstance(group, int) or not 1 <= group <= 16:
+        raise InvalidArgument(f"group is {group!r}. Give the query heads a KV head, 1 to 16.")
+    return CostModel(device.name, cache, group, head_dim, constants(device))

@@ -1,0 +1,134 @@
+"""Contiguous fills: the stream of tiles cut at a few positions, one interval a bin.
+
+The stream holds the tiles of every (KV head, request) in order, KV head outermost. A fill is an int64 array of
+``num_ctas + 1`` nondecreasing cut positions from 0 to the number of tiles; CTA ``c`` reads tiles
+``cuts[c]:cuts[c + 1]``. Each cut follows from prefix sums alone, so a GPU thread can compute its own bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.schedule.costs import CostModel
+from workbench.schedule.plan import DecodePlan
+from workbench.schedule.problem import DecodeProblem
+
+Cuts = npt.NDArray[np.int64]
+
+
+def hpc_ops_budget(problem: DecodeProblem) -> int:
+    """Tiles a bin under upstream HPC-Ops' rule: ``max(ceil(total / num_ctas), floor(min_process_len / tile))``."""
+    return max(-(-problem.total_tiles // problem.num_ctas), problem.floor_tiles)
+
+
+def equal_cuts(problem: DecodeProblem, budget: int) -> Cuts:
+    """Bins of ``budget`` tiles each, in order, until the tiles run out."""
+    return np.minimum(np.arange(problem.num_ctas + 1, dtype=np.int64) * budget, problem.total_tiles)
+
+
+def weighted_cuts(problem: DecodeProblem, tile_ns: int, descriptor_ns: int, num_bins: int) -> Cuts | None:
+    """Bins of equal time instead of equal tiles: a descriptor weighs ``descriptor_ns``, a tile ``tile_ns``.
+
+    A request longer than a bin pays ``descriptor_ns`` once a piece, so it weighs that much more: with ``m`` tiles a
+    piece, ``tiles * tile_ns + ceil(tiles / m) * descriptor_ns``. A cut that falls at weight ``v`` inside a request
+    gives ``floor(v / (m * tile_ns + descriptor_ns))`` whole pieces and the tiles that fit the rest.
+
+    Returns
+    -------
+    int64 array [num_ctas + 1] or None
+        None when bins would be so small that one may hold no tile.
+    """
+    tiles, starts = problem.tiles, problem.starts
+    busy = int(np.count_nonzero(tiles)) * problem.num_kv_heads
+    capacity = -(-(problem.total_tiles * tile_ns + busy * descriptor_ns) // num_bins)
+    if capacity < 2 * (descriptor_ns + tile_ns):
+        return None
+    piece = (capacity - descriptor_ns) // tile_ns
+    pieces = np.zeros(starts.size, np.int64)
+    np.cumsum(np.tile(-(-tiles // piece), problem.num_kv_heads), out=pieces[1:])
+    weight = starts * tile_ns + pieces * descriptor_ns
+    capacity = -(-int(weight[-1]) // num_bins)
+
+    targets = np.minimum(np.arange(problem.num_ctas + 1, dtype=np.int64) * capacity, weight[-1])
+    item = np.minimum(np.searchsorted(weight, targets, side="right") - 1, starts.size - 2)
+    inside = targets - weight[item]
+    whole, rest = np.divmod(inside, piece * tile_ns + descriptor_ns)
+    tiles_inside = whole * piece + np.maximum(rest - descriptor_ns, 0) // tile_ns
+    cuts: Cuts = np.minimum(starts[item] + tiles_inside, starts[item + 1])
+    return cuts
+
+
+def snap(problem: DecodeProblem, cuts: Cuts, reach: int) -> Cuts:
+    """Move each cut that lies within ``reach`` tiles of a request's edge to the nearest edge (a tie goes back)."""
+    starts = problem.starts
+    item = np.minimum(np.searchsorted(starts, cuts, side="right") - 1, starts.size - 2)
+    back, ahead = cuts - starts[item], starts[item + 1] - cuts
+    snapped = np.where(back <= ahead, starts[item], starts[item + 1])
+    return np.where(np.minimum(back, ahead) <= reach, snapped, cuts)
+
+
+@dataclass(frozen=True)
+class BinSums:
+    """What the cost model needs to know of each bin; int64 arrays [num_ctas]."""
+
+    tiles: npt.NDArray[np.int64]
+    descriptors: npt.NDArray[np.int64]
+    split_pieces: npt.NDArray[np.int64]
+    max_chunks: int
+
+    def makespan_ns(self, cost: CostModel, total: int, tile: int) -> int:
+        """Predicted makespan, merge included; see :mod:`workbench.schedule.costs`."""
+        c = cost.constants
+        tile_ns = cost.tile_ns(total, int(self.tiles.max(initial=0)), tile)
+        bins = self.tiles * tile_ns + self.descriptors * c.descriptor_ns + self.split_pieces * c.partial_ns
+        return int(bins.max(initial=0)) + cost.merge_ns(self.max_chunks)
+
+
+def sum_bins(problem: DecodeProblem, cuts: Cuts) -> BinSums:
+    """Count tiles, descriptors and pieces of split requests in each bin, from prefix sums and two searches a bin."""
+    starts = problem.starts
+    low, high = cuts[:-1], cuts[1:]
+    tiles = high - low
+    full = tiles > 0
+    if not full.any():
+        nothing = np.zeros(problem.num_ctas, np.int64)
+        return BinSums(nothing, nothing, nothing, 0)
+    rank = np.cumsum(np.tile(problem.tiles > 0, problem.num_kv_heads))
+    first = np.searchsorted(starts, low, side="right") - 1
+    last = np.searchsorted(starts, high - 1, side="right") - 1
+    first, last = np.where(full, first, 0), np.where(full, last, 0)
+    descriptors = np.where(full, rank[last] - rank[first] + 1, 0)
+    first_split = (low > starts[first]) | (high < starts[first + 1])
+    last_split = (last > first) & (high < starts[last + 1])
+    split_pieces = np.where(full, first_split.astype(np.int64) + last_split, 0)
+    # A request's pieces lie in consecutive bins, empty ones skipped: its chunk number is a difference of ranks.
+    bin_rank = np.cumsum(full)
+    home = np.searchsorted(cuts, starts[last], side="right") - 1
+    chunks = np.where(full, bin_rank - bin_rank[np.minimum(home, problem.num_ctas - 1)] + 1, 0)
+    return BinSums(tiles, descriptors, split_pieces, int(chunks.max()))
+
+
+def plan_from_cuts(problem: DecodeProblem, policy: str, cuts: Cuts) -> DecodePlan:
+    """The plan whose CTA ``c`` reads tiles ``cuts[c]:cuts[c + 1]`` of the stream."""
+    starts = problem.starts
+    items = np.flatnonzero(np.tile(problem.tiles > 0, problem.num_kv_heads))
+    begin = starts[items]
+    inner = np.unique(cuts[(cuts > 0) & (cuts < problem.total_tiles)])
+    at = np.searchsorted(begin, inner, side="left")
+    new = np.append(begin, problem.total_tiles)[at] != inner
+    edges = np.insert(begin, at[new], inner[new])
+    owner = np.insert(items, at[new], items[at[new] - 1])
+    num_tiles = np.diff(edges, append=problem.total_tiles)
+    kv_head, request = np.divmod(owner, max(problem.batch, 1))
+    return DecodePlan(
+        problem,
+        policy,
+        np.searchsorted(edges, cuts, side="left"),
+        kv_head.astype(np.int32),
+        request.astype(np.int32),
+        (edges - starts[owner]).astype(np.int32),
+        num_tiles.astype(np.int32),
+    )

@@ -1,0 +1,305 @@
+"""Scheduling policies: each one turns a decode problem into a plan."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidArgument
+from workbench.schedule import fills
+from workbench.schedule.bins import plan_from_bins
+from workbench.schedule.costs import CostModel, cost_model
+from workbench.schedule.plan import DecodePlan
+from workbench.schedule.problem import DecodeProblem, check_count
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything with a name that turns a problem into a plan."""
+
+    @property
+    def name(self) -> str:
+        """Name shown beside the plan; for built-in policies also the text that :func:`resolve` reads."""
+        ...
+
+    def plan(self, problem: DecodeProblem) -> DecodePlan:
+        """Schedule ``problem``."""
+        ...
+
+
+UserFunction: TypeAlias = Callable[[npt.NDArray[np.int64], int, int, int], Any]
+"""``f(lengths, num_kv_heads, num_ctas, tile)`` -> for each CTA a list of (kv_head, request, first_tile, num_tiles)."""
+
+
+@dataclass(frozen=True)
+class hpc_ops:  # noqa: N801 - policies read as names: policy=hpc_ops()
+    """Upstream HPC-Ops' rule, bit for bit: bins of equal tiles, filled in order, a full bin spills to the next."""
+
+    name: str = "hpc-ops"
+
+    def plan(self, problem: DecodeProblem) -> DecodePlan:
+        """Schedule ``problem``."""
+        return fills.plan_from_cuts(problem, self.name, fills.equal_cuts(problem, fills.hpc_ops_budget(problem)))
+
+
+FLOORS = (1, 2, 4, 8, 16, 32)
+"""Smallest bins, in tiles, that ``balanced`` considers."""
+
+SNAP_SHARE = 8
+"""``balanced`` moves a cut to a request's edge if that is within one part in this many of a bin."""
+
+
+@dataclass(frozen=True)
+class balanced:  # noqa: N801
+    """The best of a few contiguous fills by predicted makespan, ``hpc-ops`` among them.
+
+    Candidates, in the order in which ties are decided: upstream's fill; bins of equal tiles with work floors of
+    :data:`FLOORS` tiles; bins of equal time (a descriptor counts); each of the last two with its cuts snapped to
+    nearby request edges. Predictions are integer nanoseconds, so a GPU finds the same winner.
+
+    Attributes
+    ----------
+    costs : CostModel, optional
+        Cost model that decides; default: decode attention with an FP8 cache on an H200.
+    """
+
+    costs: CostModel | None = None
+    name: str = "balanced"
+
+    def candidates(self, problem: DecodeProblem) -> list[fills.Cuts]:
+        """The fills considered, best tie first."""
+        cost = self.costs or cost_model()
+        even = -(-problem.total_tiles // problem.num_ctas)
+        cuts = [fills.equal_cuts(problem, fills.hpc_ops_budget(problem))]
+        cuts += [fills.equal_cuts(problem, floor) for floor in FLOORS if floor > even]
+        equal = fills.equal_cuts(problem, even)
+        # While all CTAs stream, each gets its share of the bandwidth; that is the time of a tile to balance with.
+        tile_ns = max(cost.cta_tile_ns(problem.tile), cost.stream_ns(problem.num_ctas, problem.tile))
+        timed = fills.weighted_cuts(problem, tile_ns, cost.constants.descriptor_ns, problem.num_ctas)
+        reach = even // SNAP_SHARE
+        for fill in (equal, timed):
+            if fill is not None:
+                cuts.append(fill)
+                if reach:
+                    cuts.append(fills.snap(problem, fill, reach))
+        return cuts
+
+    def plan(self, problem: DecodeProblem) -> DecodePlan:
+        """Schedule ``problem``."""
+        cost = self.costs or cost_model()
+        total, tile = problem.total_tiles, problem.tile
+        candidates = self.candidates(problem)
+        times = [fills.sum_bins(problem, cuts).makespan_ns(cost, total, tile) for cuts in candidates]
+        return fills.plan_from_cuts(problem, self.name, candidates[int(np.argmin(times))])
+
+
+@dataclass(frozen=True)
+class lpt:  # noqa: N801
+    """Longest processing time first: pieces of at most one budget, each to the bin with the fewest tiles so far.
+
+    The budget is upstream's (:func:`fills.hpc_ops_budget`), so a long request is cut as finely as there. Graham's
+    bound (1969) holds for the pieces: the fullest bin has at most 4/3 - 1/(3 num_ctas) of the least possible.
+    """
+
+    name: str = "lpt"
+
+    def plan(self, problem: DecodeProblem) -> DecodePlan:
+        """Schedule ``problem``."""
+        budget = max(fills.hpc_ops_budget(problem), 1)
+        tiles = np.tile(problem.tiles, problem.num_kv_heads)
+        pieces = -(-tiles // budget)
+        item = np.repeat(np.arange(tiles.size), pieces)
+        first = (np.arange(item.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * budget
+        size = np.minimum(tiles[item] - first, budget)
+        order = np.argsort(-size, kind="stable")
+        bins = _least_loaded(size[order], problem.num_ctas)
+        order = order[np.argsort(bins, kind="stable")]
+        kv_head, request = np.divmod(item[order], max(problem.batch, 1))
+        counts = np.bincount(bins, minlength=problem.num_ctas)
+        return DecodePlan.assemble(problem, self.name, counts, (kv_head, request, first[order], size[order]))
+
+
+def _least_loaded(sizes: npt.NDArray[np.int64], num_bins: int) -> npt.NDArray[np.int64]:
+    heap = [(0, c) for c in range(num_bins)]
+    chosen = np.empty(sizes.size, np.int64)
+    for i, size in enumerate(sizes.tolist()):
+        load, c = heap[0]
+        chosen[i] = c
+        heapq.heapreplace(heap, (load + size, c))
+    return chosen
+
+
+def _grid(problem: DecodeProblem, name: str, per_item: npt.NDArray[np.int64], grid: int) -> DecodePlan:
+    """A static grid: ``grid`` CTAs for each (KV head, request), each with up to ``per_item`` tiles, in order."""
+    items = problem.num_kv_heads * problem.batch
+    if items * grid > 1 << 24:
+        raise InvalidArgument(
+            f"{name} needs a grid of {items * grid:,} CTAs for this batch; up to {1 << 24:,} are drawn. "
+            "Use fewer splits or larger chunks."
+        )
+    first = np.arange(grid, dtype=np.int64)[None, :] * per_item[:, None]
+    size = np.clip(problem.tiles[:, None] - first, 0, per_item[:, None])
+    sizes = np.tile(size.ravel(), problem.num_kv_heads)
+    used = np.flatnonzero(sizes)
+    kv_head, rest = np.divmod(used, max(problem.batch * grid, 1))
+    columns = (kv_head, rest // grid, first.ravel()[rest], sizes[used])
+    return DecodePlan.assemble(problem, name, (sizes > 0).astype(np.int64), columns, static_grid=True)
+
+
+@dataclass(frozen=True)
+class fixed_splits:  # noqa: N801
+    """Every request cut into ``n`` equal pieces, one CTA each; pieces of short requests stay empty."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        check_count("fixed_splits(n): n", self.n, 1, 1 << 16)
+
+    @property
+    def name(self) -> str:
+        """``fixed_splits(n)``."""
+        return f"fixed_splits({self.n})"
+
+    def plan(self, problem: DecodeProblem) -> DecodePlan:
+        """Schedule ``problem``."""
+        return _grid(problem, self.name, -(-problem.tiles // self.n), self.n)
+
+
+@dataclass(frozen=True)
+class fixed_chunk:  # noqa: N801
+    """Pieces of ``tokens`` tokens; the grid reserves as many for every request as the longest one needs."""
+
+    tokens: int
+
+    def __post_init__(self) -> None:
+        check_count("fixed_chunk(tokens): tokens", self.tokens, 1, 1 << 30)
+
+    @property
+    def name(self) -> str:
+        """``fixed_chunk(tokens)``."""
+        return f"fixed_chunk({self.tokens})"
+
+    def plan(self, problem: DecodeProblem) -> DecodePlan:
+        """Schedule ``problem``.
+
+        Raises
+        ------
+        InvalidArgument
+            When ``tokens`` is not a whole number of tiles.
+        """
+        if self.tokens % problem.tile:
+            raise InvalidArgument(f"{self.name}: a chunk is a whole number of {problem.tile}-token tiles.")
+        chunk = self.tokens // problem.tile
+        grid = -(-int(problem.tiles.max(initial=0)) // chunk)
+        return _grid(problem, self.name, np.full(problem.batch, chunk, np.int64), grid)
+
+
+@dataclass(frozen=True)
+class user_function:  # noqa: N801
+    """A policy written by a user: see :data:`UserFunction`."""
+
+    function: UserFunction
+
+    @property
+    def name(self) -> str:
+        """The function's own name."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def plan(self, problem: DecodeProblem) -> DecodePlan:
+        """Schedule ``problem``."""
+        bins = self.function(problem.lengths.copy(), problem.num_kv_heads, problem.num_ctas, problem.tile)
+        return plan_from_bins(problem, self.name, bins)
+
+
+BUILT_IN: dict[str, Callable[..., Policy]] = {
+    "hpc-ops": hpc_ops,
+    "balanced": balanced,
+    "lpt": lpt,
+    "fixed_splits": fixed_splits,
+    "fixed_chunk": fixed_chunk,
+}
+PARAMETRISED = ("fixed_splits", "fixed_chunk")
+
+
+def policy_names() -> list[str]:
+    """The texts that :func:`resolve` reads, parameters shown as ``n``."""
+    return [f"{name}(n)" if name in PARAMETRISED else name for name in BUILT_IN]
+
+
+def resolve(policy: str | Policy | UserFunction) -> Policy:
+    """A policy object from a name such as ``"lpt"`` or ``"fixed_splits(8)"``, an object, or a user's function.
+
+    Raises
+    ------
+    InvalidArgument
+        For an unknown name.
+    """
+    if isinstance(policy, str):
+        match = re.fullmatch(r"\s*([a-z_-]+)\s*(?:\(\s*(\d+)\s*\))?\s*", policy)
+        name, number = match.groups() if match else (None, None)
+        if name not in BUILT_IN or (name in PARAMETRISED) != (number is not None):
+            raise InvalidArgument(
+                f"policy {policy!r} is not known. Use one of {', '.join(policy_names())}, or a function."
+            )
+        return BUILT_IN[name](int(number)) if number is not None else BUILT_IN[name]()
+    if isinstance(policy, type):
+        raise InvalidArgument(f"policy is the class {policy.__name__}; call it: {policy.__name__}(...).")
+    if isinstance(policy, Policy):
+        return policy
+    if callable(policy):
+        return user_function(policy)
+    raise InvalidArgument(f"policy is a {type(policy).__name__}. Give a name, a policy object or a function.")
+
+
+def plan_decode(
+    lengths: npt.ArrayLike,
+    *,
+    num_kv_heads: int,
+    num_ctas: int,
+    policy: str | Policy | UserFunction = "balanced",
+    tile: int = 64,
+    min_process_len: int = 512,
+    q_len: int = 1,
+) -> DecodePlan:
+    """Schedule one decode step.
+
+    Parameters
+    ----------
+    lengths : integers [batch]
+        Live KV length of each request in tokens, new tokens included.
+    num_kv_heads : int
+        KV heads.
+    num_ctas : int
+        CTAs resident at once (SMs x CTAs an SM).
+    policy : str, Policy or callable
+        A name (:func:`policy_names`), a policy object such as ``fixed_splits(8)``, or a function
+        ``f(lengths, num_kv_heads, num_ctas, tile)`` that returns for each CTA a list of
+        ``(kv_head, request, first_tile, num_tiles)``. Chunk numbers are derived.
+    tile : int
+        Tokens a KV tile: 32, 64 or 128.
+    min_process_len : int
+        Work floor in tokens, for the policies that have one (``hpc-ops``, ``lpt``; ``balanced`` considers it).
+    q_len : int
+        Query tokens a request.
+
+    Returns
+    -------
+    DecodePlan
+
+    Raises
+    ------
+    InvalidArgument
+        For arguments outside what is allowed.
+    InvalidPlan
+        When a user's function returns a map that does not compute the right thing.
+    """
+    problem = DecodeProblem(lengths, num_kv_heads, num_ctas, tile, min_process_len, q_len)  # type: ignore[arg-type]
+    chosen = resolve(policy)
+    plan = chosen.plan(problem)
+    return plan if type(chosen) in BUILT_IN.values() else plan.validate()
