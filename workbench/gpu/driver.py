@@ -1,110 +1,193 @@
-"""Is there an NVIDIA driver, and which GPUs does it show? Asked of ``libcuda`` alone, before anything else is.
+"""Is there an NVIDIA driver and a GPU here, and which.
 
-Without a driver some CUDA packages raise and others wait for ever, so every part of the workbench that needs a GPU
-asks here first. Asking creates no context and takes no GPU memory.
+The one place that finds out. It asks ``libcuda`` directly, because the CUDA libraries for Python raise, and on the next
+call wait for ever, on a machine with no driver: whatever touches a device calls `require_gpu` first.
 """
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+import dataclasses
 from functools import cache
-from pathlib import Path
+from typing import Any
 
-from workbench.errors import NoGpu
+from workbench.errors import LaunchError, NoGpu
 
-_LIBRARY = "libcuda.so.1"
-_RELEASE_FILE = Path("/proc/driver/nvidia/version")
+_CUDA_SUCCESS = 0
+_CUDA_ERROR_NO_DEVICE = 100
 
-# CUdevice_attribute in cuda.h.
-_MULTIPROCESSOR_COUNT = 16
-_COMPUTE_CAPABILITY_MAJOR = 75
-_COMPUTE_CAPABILITY_MINOR = 76
+# CUdevice_attribute numbers, from cuda.h.
+_ATTRIBUTES = {
+    "sms": 16,
+    "l2_bytes": 38,
+    "major": 75,
+    "minor": 76,
+    "shared_per_sm": 81,
+    "shared_per_block": 97,
+    "registers_per_sm": 82,
+    "max_threads_per_sm": 39,
+}
+
+_REMEDY = "Compiling, planning and the recorded measurements work without one; running kernels does not."
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU as the driver describes it."""
+@dataclasses.dataclass(frozen=True)
+class DriverStatus:
+    """What the driver says about this machine.
+
+    Attributes
+    ----------
+    version : tuple of int or None
+        Newest CUDA version the driver supports, such as ``(13, 0)``; None where there is no driver.
+    device_count : int
+        GPUs that this process may use (``CUDA_VISIBLE_DEVICES`` applies).
+    problem : str or None
+        Why no kernel can run here and what to do, as a sentence; None where one can.
+    """
+
+    version: tuple[int, int] | None
+    device_count: int
+    problem: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """One GPU of this machine, as its driver describes it. Sizes are bytes.
+
+    Attributes
+    ----------
+    index : int
+        CUDA ordinal, the same number torch uses.
+    name : str
+        The driver's name, such as ``"NVIDIA H200"``.
+    compute_capability : tuple of int
+        Such as ``(9, 0)``.
+    sms, memory_bytes, l2_bytes, shared_per_sm, shared_per_block, registers_per_sm, max_threads_per_sm : int
+        As in `workbench.devices.Gpu`.
+    """
 
     index: int
     name: str
     compute_capability: tuple[int, int]
     sms: int
     memory_bytes: int
-
-
-@dataclass(frozen=True)
-class Driver:
-    """A driver that answers, and at least one GPU."""
-
-    release: str | None
-    """Release of the kernel module, such as "580.95.05"; None where the system does not say."""
-    cuda: tuple[int, int]
-    """Newest CUDA version that the driver serves."""
-    gpus: tuple[Gpu, ...]
+    l2_bytes: int
+    shared_per_sm: int
+    shared_per_block: int
+    registers_per_sm: int
+    max_threads_per_sm: int
 
 
 @cache
-def probe() -> Driver:
-    """The driver and its GPUs.
+def _library() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+
+
+@cache
+def probe() -> DriverStatus:
+    """Ask the driver once for each process; never waits and never raises."""
+    library = _library()
+    if library is None:
+        return DriverStatus(None, 0, f"There is no NVIDIA driver here (libcuda.so.1 was not found). {_REMEDY}")
+    number = ctypes.c_int()
+    version = None
+    if library.cuDriverGetVersion(ctypes.byref(number)) == _CUDA_SUCCESS:
+        version = (number.value // 1000, number.value % 1000 // 10)
+    status = library.cuInit(0)
+    if status == _CUDA_ERROR_NO_DEVICE:
+        problem = f"The NVIDIA driver shows no GPU; see `nvidia-smi` and CUDA_VISIBLE_DEVICES. {_REMEDY}"
+        return DriverStatus(version, 0, problem)
+    if status != _CUDA_SUCCESS:
+        problem = (
+            f"The NVIDIA driver does not start: {_error_text(library, status)}. `nvidia-smi` may say more. {_REMEDY}"
+        )
+        return DriverStatus(version, 0, problem)
+    _check(library, library.cuDeviceGetCount(ctypes.byref(number)), "cuDeviceGetCount")
+    no_gpu = f"The NVIDIA driver counts no GPU; see CUDA_VISIBLE_DEVICES. {_REMEDY}"
+    return DriverStatus(version, number.value, None if number.value else no_gpu)
+
+
+def require_gpu() -> None:
+    """Pass where a kernel can run.
 
     Raises
     ------
     NoGpu
-        If there is no driver library, the driver refuses to start, or it shows no GPU; the message says which.
+        There is no driver or no GPU; the message says which and what to do.
     """
-    try:
-        library = ctypes.CDLL(_LIBRARY)
-    except OSError:
-        raise NoGpu(
-            f"No NVIDIA driver here: {_LIBRARY} was not found. Run this on a machine with an NVIDIA GPU and its driver."
-        ) from None
+    if problem := probe().problem:
+        raise NoGpu(problem)
 
-    def call(function: str, *arguments: object) -> None:
-        status = getattr(library, function)(*arguments)
-        if status != 0:
-            raise NoGpu(
-                f"The NVIDIA driver answered {function} with error {status}. See whether nvidia-smi lists a GPU."
-            )
 
-    def number(function: str, *arguments: object) -> int:
+@cache
+def device(index: int = 0) -> Device:
+    """Describe one GPU of this machine.
+
+    Raises
+    ------
+    NoGpu
+        There is no such GPU.
+    """
+    require_gpu()
+    count = probe().device_count
+    if not 0 <= index < count:
+        raise NoGpu(f"GPU {index} was asked for; this process sees {count}, numbered from 0.")
+    library = _library()
+    assert library is not None  # require_gpu passed
+    handle, text, memory = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
+    _check(library, library.cuDeviceGet(ctypes.byref(handle), index), "cuDeviceGet")
+    _check(library, library.cuDeviceGetName(text, len(text), handle), "cuDeviceGetName")
+    _check(library, library.cuDeviceTotalMem_v2(ctypes.byref(memory), handle), "cuDeviceTotalMem")
+    facts: dict[str, int] = {}
+    for name, number in _ATTRIBUTES.items():
         value = ctypes.c_int()
-        call(function, ctypes.byref(value), *arguments)
-        return value.value
-
-    call("cuInit", 0)
-    version = number("cuDriverGetVersion")
-    count = number("cuDeviceGetCount")
-    if count == 0:
-        raise NoGpu("The NVIDIA driver shows no GPU. Check CUDA_VISIBLE_DEVICES, or start the container with its GPUs.")
-
-    def gpu(index: int) -> Gpu:
-        device = number("cuDeviceGet", index)
-        name = ctypes.create_string_buffer(256)
-        call("cuDeviceGetName", name, len(name), device)
-        memory = ctypes.c_size_t()
-        call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
-        major, minor, sms = (
-            number("cuDeviceGetAttribute", attribute, device)
-            for attribute in (_COMPUTE_CAPABILITY_MAJOR, _COMPUTE_CAPABILITY_MINOR, _MULTIPROCESSOR_COUNT)
-        )
-        return Gpu(index, name.value.decode(), (major, minor), sms, memory.value)
-
-    return Driver(_release(), (version // 1000, version % 1000 // 10), tuple(map(gpu, range(count))))
+        _check(library, library.cuDeviceGetAttribute(ctypes.byref(value), number, handle), f"attribute {name}")
+        facts[name] = value.value
+    capability = (facts.pop("major"), facts.pop("minor"))
+    return Device(index, text.value.decode(), capability, memory_bytes=memory.value, **facts)
 
 
-def why_no_gpu() -> str | None:
-    """Why nothing can run on a GPU here, in one sentence with the remedy; None where it can."""
-    try:
-        probe()
-    except NoGpu as error:
-        return str(error)
-    return None
+def check(result: tuple[Any, ...], what: str) -> Any:
+    """Unpack what a function of ``cuda.bindings.driver`` returns.
 
+    Parameters
+    ----------
+    result : tuple
+        Status, then the values.
+    what : str
+        What was being done, for the message.
 
-def _release() -> str | None:
-    """Release of the loaded kernel module: the first number with two dots in its version line."""
-    if not _RELEASE_FILE.is_file():
+    Returns
+    -------
+    object
+        The value, a tuple of several, or None.
+
+    Raises
+    ------
+    LaunchError
+        The status is not success.
+    """
+    status, *values = result
+    if int(status) != _CUDA_SUCCESS:
+        library = _library()
+        text = str(status) if library is None else _error_text(library, int(status))
+        raise LaunchError(f"{what} failed: {text}.")
+    if not values:
         return None
-    words = _RELEASE_FILE.read_text().split()
-    return next((word for word in words if word.count(".") >= 1 and word.replace(".", "").isdigit()), None)
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _check(library: ctypes.CDLL, status: int, what: str) -> None:
+    if status != _CUDA_SUCCESS:
+        raise LaunchError(f"{what} failed: {_error_text(library, status)}.")
+
+
+def _error_text(library: ctypes.CDLL, status: int) -> str:
+    """Name and description of a driver error, such as "CUDA_ERROR_INVALID_VALUE (invalid argument)"."""
+    name, text = ctypes.c_char_p(), ctypes.c_char_p()
+    library.cuGetErrorName(status, ctypes.byref(name))
+    library.cuGetErrorString(status, ctypes.byref(text))
+    return f"{(name.value or b'error').decode()} {status} ({(text.value or b'no description').decode()})"
