@@ -43,7 +43,7 @@ def data_dir(name: str) -> Path:
     if not folder.is_dir():
         raise MissingData(
             f"The workbench's own folder {name!r} is missing: looked for {folder}. "
-            "The installation is incomplete; install it again, or restore the folder in the checkout."
+            "Restore it in the checkout, or install the wheel again."
         )
     return folder
 

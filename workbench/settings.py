@@ -7,6 +7,7 @@ WORKBENCH_CACHE_DIR        folder of compiled kernels and other rebuildable data
 WORKBENCH_DATA_DIR         folder of the user's own records                      the user's data folder
 WORKBENCH_REFERENCE_DATA   reference traces and recorded task maps, for tests    ``../shared`` by the checkout
 WORKBENCH_CHROMIUM         Chromium or Chrome executable, for browser tests      the first one on ``PATH``
+JUPYTER_CONFIG_PATH        Jupyter's own: more folders with its settings         none
 ========================== ===================================================== ===========================
 """
 
@@ -53,3 +54,8 @@ def chromium() -> Path | None:
         return given
     found = next(filter(None, map(shutil.which, _BROWSERS)), None)
     return Path(found) if found else None
+
+
+def jupyter_config_path() -> str:
+    """``JUPYTER_CONFIG_PATH``: folders that Jupyter reads settings from besides its own; "" where there are none."""
+    return os.environ.get("JUPYTER_CONFIG_PATH", "")

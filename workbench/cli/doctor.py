@@ -56,41 +56,39 @@ class _Package:
     name: str
     imported: str
     disables: str
-    get: str
-    required: bool = False
+    required: bool = True
     linux_only: bool = False
 
 
-_LIGHT = "make lab, or pip install hpc-ops-workbench"
-_FULL = "make lab FULL=1, or pip install 'hpc-ops-workbench[full]'"
 _COMPILER = "compiling kernels and showing their registers, shared memory and occupancy"
 
 PACKAGES = (
-    _Package("Notebook", "jupyterlab", "jupyterlab", "workbench lab", _LIGHT, required=True),
-    _Package("Notebook", "anywidget", "anywidget", "every widget", _LIGHT, required=True),
-    _Package("Notebook", "plotly", "plotly", "curves, roofline and Pareto views", _LIGHT, required=True),
-    _Package("Notebook", "pandas", "pandas", "traces and tables", _LIGHT, required=True),
-    _Package("Compiler", "cuda-core", "cuda.core", _COMPILER, _LIGHT, required=True, linux_only=True),
-    _Package("Compiler", "cuda-bindings", "cuda.bindings", _COMPILER, _LIGHT, required=True, linux_only=True),
-    _Package("Compiler", "nvidia-cuda-nvrtc", "nvidia", _COMPILER, _LIGHT, required=True, linux_only=True),
-    _Package("Compiler", "nvidia-cuda-runtime", "nvidia", "kernels that include CUDA's headers", _LIGHT, True, True),
-    _Package("Compiler", "nvidia-cuda-cccl", "nvidia", "kernels that include <cuda/std/...>", _LIGHT, True, True),
-    _Package("Operators", "torch", "torch", "calling operators and their float64 references", _FULL),
-    _Package("Operators", "triton", "triton", "the portable variant of each operator", _FULL, linux_only=True),
+    _Package("Notebook", "jupyterlab", "jupyterlab", "workbench lab"),
+    _Package("Notebook", "anywidget", "anywidget", "every widget"),
+    _Package("Notebook", "plotly", "plotly", "curves, roofline and Pareto views"),
+    _Package("Notebook", "pandas", "pandas", "traces and tables"),
+    _Package("Compiler", "cuda-core", "cuda.core", _COMPILER, linux_only=True),
+    _Package("Compiler", "cuda-bindings", "cuda.bindings", _COMPILER, linux_only=True),
+    _Package("Compiler", "nvidia-cuda-nvrtc", "nvidia", _COMPILER, linux_only=True),
+    _Package("Compiler", "nvidia-cuda-runtime", "nvidia", "kernels that include CUDA's headers", linux_only=True),
+    _Package("Compiler", "nvidia-cuda-cccl", "nvidia", "kernels that include <cuda/std/...>", linux_only=True),
+    _Package("Operators", "torch", "torch", "calling operators and their float64 references", required=False),
+    _Package("Operators", "triton", "triton", "the portable variant of each operator", required=False, linux_only=True),
     _Package(
-        "Nsight",
-        "nsight-python",
-        "nsight",
-        "collecting Nsight Compute metrics from Python",
-        "pip install 'hpc-ops-workbench[nsight0]' or [nsight1]; the two exclude each other",
-        linux_only=True,
+        "Nsight", "nsight-python", "nsight", "Nsight Compute metrics from Python", required=False, linux_only=True
     ),
 )
+
+# Folders that belong to the workbench, and what needs them.
+FOLDERS = {
+    "kernels": "compiling and running our kernels",
+    "notebooks": "workbench lab",
+}
 
 
 def examine() -> list[Finding]:
     """Everything `doctor` reports, in the order it is shown. Creates no CUDA context and imports no torch."""
-    return [*_machine(), *_gpus(), *map(_package, PACKAGES), _ncu(), *_data()]
+    return [*_machine(), *_gpus(), *map(_package, PACKAGES), _ncu(), *_folders()]
 
 
 def _machine() -> Iterator[Finding]:
@@ -126,20 +124,36 @@ def _driver_release() -> str | None:
 
 
 def _package(package: _Package) -> Finding:
-    required = package.required and not (package.linux_only and sys.platform != "linux")
+    supported = sys.platform == "linux" or not package.linux_only
+    required = package.required and supported
+    get = (
+        f"pip install '{_requirement(package.name)}'"
+        if supported
+        else "a Linux machine; this system has no wheel of it"
+    )
     try:
         version = metadata.version(package.name)
     except metadata.PackageNotFoundError:
-        get = package.get
-        if package.linux_only and sys.platform != "linux":
-            get = "a Linux machine; it has no wheel for this system"
         return Finding(package.group, package.name, "absent", "not installed", required, package.disables, get)
     if find_spec(package.imported.partition(".")[0]) is None:
         detail = f"{version} is listed as installed, but {package.imported} cannot be found"
-        return Finding(package.group, package.name, "broken", detail, required, package.disables, package.get)
+        return Finding(package.group, package.name, "broken", detail, required, package.disables, get)
     if package.name == "torch":
         version = f"{version} ({_torch_build()})"
     return Finding(package.group, package.name, "here", version, required)
+
+
+def _requirement(name: str) -> str:
+    """What the workbench's metadata asks for under a name; the bare name where the workbench is not installed.
+
+    Versions that exclude each other are separate extras and are all named.
+    """
+    try:
+        lines = metadata.requires("hpc-ops-workbench") or []
+    except metadata.PackageNotFoundError:
+        lines = []
+    asked = (line.partition(";")[0].strip() for line in lines)
+    return "' or '".join(line for line in asked if re.fullmatch(re.escape(name) + r"\W.*", line)) or name
 
 
 def _torch_build() -> str:
@@ -171,16 +185,14 @@ def _ncu() -> Finding:
     return Finding("Nsight", "ncu", "here", f"{version[1]} at {path}")
 
 
-def _data() -> Iterator[Finding]:
-    for name, disables in (
-        ("kernels", "compiling and running our kernels"),
-        ("notebooks", "workbench lab"),
-        ("profiles", "views of recorded measurements"),
-    ):
+def _folders() -> Iterator[Finding]:
+    for name, disables in FOLDERS.items():
         try:
             yield Finding("Files", name, "here", str(paths.data_dir(name)), True)
         except MissingData as error:
-            yield Finding("Files", name, "absent", str(error), True, disables, _LIGHT)
+            yield Finding(
+                "Files", name, "absent", str(error), True, disables, "git restore it, or install the wheel again"
+            )
     cache = settings.cache_dir()
     yield Finding("Files", "cache", "here", f"{cache}{'' if cache.is_dir() else ', made at first use'}")
 

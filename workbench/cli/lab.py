@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from workbench import paths
+from workbench import paths, settings
 from workbench.errors import MissingData
 
 HOME_NOTEBOOK = "00_workbench.ipynb"
@@ -82,8 +82,7 @@ def jupyter_command(notebook: Path, *, port: int, browser: bool) -> list[str]:
 
 def jupyter_environment() -> dict[str, str]:
     """The environment of this process with the workbench's JupyterLab settings put before the user's own."""
-    before = os.environ.get("JUPYTER_CONFIG_PATH")
-    config = os.pathsep.join([str(_JUPYTER_CONFIG), *([before] if before else [])])
+    config = os.pathsep.join(filter(None, (str(_JUPYTER_CONFIG), settings.jupyter_config_path())))
     return {**os.environ, "JUPYTER_CONFIG_PATH": config}
 
 
