@@ -14,7 +14,7 @@ else
 SET := light
 endif
 
-.PHONY: help lab report doctor test test-gpu lint format lock clean
+.PHONY: help lab report doctor test test-gpu lint format lock sizes clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is to make
@@ -53,6 +53,10 @@ format: $(VENV)/.installed-test ## rewrite the sources as `make lint` wants them
 lock: $(VENV)/.installed-test ## resolve the dependencies anew into requirements/
 	$(PY) -m pip install --quiet uv
 	$(PY) tools/lock.py
+
+sizes: $(VENV)/.installed-test ## print how much each set downloads, from the index's metadata
+	$(PY) -m pip install --quiet uv
+	@$(PY) tools/download_sizes.py
 
 clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -29,4 +29,5 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from pkgutil import iter_modules
 
-    return sorted([*_LAZY, "__version__", *(module.name for module in iter_modules(__path__))])
+    parts = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+    return sorted(["__version__", *_LAZY, *parts])
