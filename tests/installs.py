@@ -53,7 +53,9 @@ def site_packages(environment: Path) -> Path:
 def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
     """Run a command and return what it printed; a failure shows all of it."""
     environment = clean_environment() if env is None else env
-    done = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

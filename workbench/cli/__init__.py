@@ -11,7 +11,7 @@ code meaning
 130  interrupted with Ctrl-C
 ==== =========================================================================================
 
-A command is one function in a module of its own, and one name in `COMMANDS`. Its module imports pandas, torch and
+A command is one function in a module of its own, and one entry of `COMMANDS`. Its module imports pandas, torch and
 the like inside that function, so that ``--help`` stays quick.
 """
 
@@ -21,11 +21,10 @@ import typer
 from rich.console import Console
 
 import workbench
-from workbench.cli.doctor import doctor
-from workbench.cli.lab import lab
+from workbench.cli import doctor, lab
 from workbench.errors import InvalidArgument, InvalidPlan, WorkbenchError, WorkloadError
 
-COMMANDS = (doctor, lab)
+COMMANDS = (doctor.doctor, lab.lab)
 
 FAULTY_INPUT = (InvalidArgument, InvalidPlan, WorkloadError)
 
