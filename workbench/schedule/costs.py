@@ -168,10 +168,25 @@ def cost_model(
         For a GPU that is not in the catalogue, or another shape.
     """
     device = gpu if isinstance(gpu, devices.Gpu) else devices.gpu(gpu)
-    if cache not in CACHE_BYTES:
+    if not isinstance(cache, str) or cache not in CACHE_BYTES:
         raise InvalidArgument(f"cache is {cache!r}. Known cache types: {', '.join(CACHE_BYTES)}.")
-    if head_dim not in (64, 128, 256):
+    if not isinstance(head_dim, int) or head_dim not in (64, 128, 256):
         raise InvalidArgument(f"head_dim is {head_dim!r}. The kernels take 64, 128 or 256.")
     if isinstance(group, bool) or not isinstance(group, int) or not 1 <= group <= 16:
         raise InvalidArgument(f"group is {group!r}. Give the query heads a KV head, 1 to 16.")
     return CostModel(device.name, cache, group, head_dim, constants(device))
+
+
+def given_or_default(cost: CostModel | None) -> CostModel:
+    """The model itself, or the default one: decode attention with an FP8 cache on an H200.
+
+    Raises
+    ------
+    InvalidArgument
+        For anything else, such as the name of a GPU.
+    """
+    if cost is None:
+        return cost_model()
+    if not isinstance(cost, CostModel):
+        raise InvalidArgument(f"cost is {cost!r}. Give a cost model, such as cost_model('H100', cache='bf16').")
+    return cost

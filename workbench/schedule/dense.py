@@ -25,8 +25,8 @@ TILE = 64
 def encode(plan: DecodePlan, max_batch: int | None = None) -> Ints:
     """Write ``plan`` in the dense format.
 
-    A bin has ``budget + 1`` slots under policy ``hpc-ops`` (upstream's ``T + 1``), and one more than the longest bin
-    under any other.
+    A bin has ``budget + 1`` slots (upstream's ``T + 1``) where policy and bins are upstream's, and one more than the
+    longest bin has descriptors in any other plan.
 
     Parameters
     ----------
@@ -51,8 +51,9 @@ def encode(plan: DecodePlan, max_batch: int | None = None) -> Ints:
     batch = plan.problem.batch
     max_batch = batch if max_batch is None else check_count("max_batch", max_batch, batch, 1 << 24)
     counts = np.diff(plan.bin_offsets)
-    budget = hpc_ops_budget(plan.problem) if plan.policy == hpc_ops().name else int(counts.max(initial=0))
-    slots = budget + 1
+    # The name alone does not decide: a plan read from JSON may call itself anything.
+    upstream = plan.policy == hpc_ops().name and same_bins(plan, hpc_ops().plan(plan.problem))
+    slots = (hpc_ops_budget(plan.problem) if upstream else int(counts.max(initial=0))) + 1
 
     rows = np.zeros((plan.num_ctas * slots + 1, WIDTH), np.int32)
     rows[1:, :2] = -1
@@ -64,6 +65,12 @@ def encode(plan: DecodePlan, max_batch: int | None = None) -> Ints:
     chunks = np.zeros((plan.num_kv_heads, max_batch), np.int32)
     chunks[:, :batch] = plan.chunk_counts
     return np.concatenate([rows.ravel(), chunks.ravel()])
+
+
+def same_bins(a: DecodePlan, b: DecodePlan) -> bool:
+    """Whether two plans put the same descriptors into the same bins in the same order."""
+    columns = ("bin_offsets", "kv_head", "request", "first_tile", "num_tiles")
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in columns)
 
 
 def _columns(plan: DecodePlan) -> list[npt.NDArray[np.int64]]:
@@ -124,12 +131,15 @@ def decode(buffer: npt.ArrayLike) -> DecodePlan:
     ends = np.flatnonzero((first_token + tokens == lengths[request]) & (d[:, 8] != 0))
     q_len = int(tokens[ends[0]] - d[ends[0], 5]) if ends.size else 1
 
-    problem = DecodeProblem(lengths, heads, ctas, TILE, (slots - 1) * TILE, q_len)
+    try:
+        problem = DecodeProblem(lengths, heads, ctas, TILE, (slots - 1) * TILE, q_len)
+    except InvalidArgument as error:
+        raise InvalidPlan("dense buffer", [error]) from None
     columns = (head, request, first_token // TILE, tiles)
     plan = DecodePlan.assemble(problem, "decoded", used.sum(axis=1), columns).validate()
     if problem.total_tiles <= ctas * (slots - 1):
         upstream = hpc_ops().plan(problem)
-        if plan.as_lists() == upstream.as_lists():
+        if same_bins(plan, upstream):
             plan = upstream
     if not np.array_equal(np.delete(plan.encode(), 4), np.delete(flat, 4)):
         raise InvalidPlan("dense buffer", ["its lengths, chunk numbers or causal marks contradict each other"])

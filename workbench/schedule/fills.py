@@ -104,9 +104,10 @@ def sum_bins(problem: DecodeProblem, cuts: Cuts) -> BinSums:
     first_split = (low > starts[first]) | (high < starts[first + 1])
     last_split = (last > first) & (high < starts[last + 1])
     split_pieces = np.where(full, first_split.astype(np.int64) + last_split, 0)
-    # A request's pieces lie in consecutive bins, empty ones skipped: its chunk number is a difference of ranks.
+    # A request's pieces lie in consecutive bins, empty ones skipped: its chunk number is a difference of ranks. The
+    # last piece of a split request is the first piece of its bin.
     bin_rank = np.cumsum(full)
-    home = np.searchsorted(cuts, starts[last], side="right") - 1
+    home = np.searchsorted(cuts, starts[first], side="right") - 1
     chunks = np.where(full, bin_rank - bin_rank[np.minimum(home, problem.num_ctas - 1)] + 1, 0)
     return BinSums(tiles, descriptors, split_pieces, int(chunks.max()))
 

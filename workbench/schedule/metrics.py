@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.schedule.costs import CACHE_BYTES, CostModel, cost_model
+from workbench.schedule.costs import CACHE_BYTES, CostModel, given_or_default
 from workbench.schedule.plan import DecodePlan
 from workbench.schedule.timing import Spans, place
 
@@ -123,7 +123,7 @@ def bound_ns(plan: DecodePlan, cost: CostModel) -> int:
 
 def summarise(plan: DecodePlan, cost: CostModel | None = None, spans: Spans | None = None) -> Metrics:
     """Compute :class:`Metrics`; ``spans`` may be given where they are known already."""
-    cost = cost or (spans.cost if spans else cost_model())
+    cost = given_or_default(cost or (spans.cost if spans else None))
     spans = spans or place(plan, cost)
     slots = plan.num_ctas
     per_slot = np.bincount(spans.slot, weights=plan.bin_tiles, minlength=slots)

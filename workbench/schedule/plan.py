@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidPlan
+from workbench.errors import InvalidArgument, InvalidPlan
 from workbench.schedule.problem import DecodeProblem
 
 if TYPE_CHECKING:
@@ -320,11 +320,19 @@ class DecodePlan:
 
         try:
             data = json.loads(text)
-            if data["format"] != JSON_FORMAT or data["version"] != 1:
-                raise InvalidPlan("JSON", [f"format {data['format']!r} version {data['version']!r} is not known here"])
-            names = ("lengths", "num_kv_heads", "num_ctas", "tile", "min_process_len", "q_len")
-            problem = DecodeProblem(**{name: data[name] for name in names})
-            policy, static, bins = str(data["policy"]), bool(data["static_grid"]), data["bins"]
-        except (ValueError, KeyError, TypeError) as error:
+            form, version = data["format"], data["version"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InvalidPlan("JSON", [f"not a plan written by to_json(): {type(error).__name__} {error}"]) from None
+        if form != JSON_FORMAT or version != 1:
+            raise InvalidPlan("JSON", [f"format {form!r} version {version!r} is not known; expected {JSON_FORMAT!r} 1"])
+        names = ("lengths", "num_kv_heads", "num_ctas", "tile", "min_process_len", "q_len")
+        try:
+            problem = DecodeProblem(**{name: data[name] for name in names})
+            policy, static, bins = data["policy"], data["static_grid"], data["bins"]
+        except KeyError as error:
+            raise InvalidPlan("JSON", [f"the field {error} is missing"]) from None
+        except InvalidArgument as error:
+            raise InvalidPlan("JSON", [error]) from None
+        if not isinstance(policy, str) or not isinstance(static, bool):
+            raise InvalidPlan("JSON", [f"policy is {policy!r} and static_grid is {static!r}; expected text and a bool"])
         return plan_from_bins(problem, policy, bins, static_grid=static).validate()

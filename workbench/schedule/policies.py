@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidArgument
+from workbench.errors import InvalidArgument, InvalidPlan
 from workbench.schedule import fills
 from workbench.schedule.bins import plan_from_bins
-from workbench.schedule.costs import CostModel, cost_model
+from workbench.schedule.costs import CostModel, given_or_default
 from workbench.schedule.plan import DecodePlan
 from workbench.schedule.problem import DecodeProblem, check_count
 
@@ -72,9 +72,12 @@ class balanced:  # noqa: N801
     costs: CostModel | None = None
     name: str = "balanced"
 
+    def __post_init__(self) -> None:
+        given_or_default(self.costs)
+
     def candidates(self, problem: DecodeProblem) -> list[fills.Cuts]:
         """The fills considered, best tie first."""
-        cost = self.costs or cost_model()
+        cost = given_or_default(self.costs)
         even = -(-problem.total_tiles // problem.num_ctas)
         cuts = [fills.equal_cuts(problem, fills.hpc_ops_budget(problem))]
         cuts += [fills.equal_cuts(problem, floor) for floor in FLOORS if floor > even]
@@ -92,7 +95,7 @@ class balanced:  # noqa: N801
 
     def plan(self, problem: DecodeProblem) -> DecodePlan:
         """Schedule ``problem``."""
-        cost = self.costs or cost_model()
+        cost = given_or_default(self.costs)
         total, tile = problem.total_tiles, problem.tile
         candidates = self.candidates(problem)
         times = [fills.sum_bins(problem, cuts).makespan_ns(cost, total, tile) for cuts in candidates]
@@ -302,4 +305,10 @@ def plan_decode(
     problem = DecodeProblem(lengths, num_kv_heads, num_ctas, tile, min_process_len, q_len)  # type: ignore[arg-type]
     chosen = resolve(policy)
     plan = chosen.plan(problem)
-    return plan if type(chosen) in BUILT_IN.values() else plan.validate()
+    if type(chosen) in BUILT_IN.values():
+        return plan
+    if not isinstance(plan, DecodePlan) or plan.problem is not problem:
+        raise InvalidPlan(
+            chosen.name, [f"plan(problem) returned {type(plan).__name__}, not a DecodePlan of that problem"]
+        )
+    return plan.validate()

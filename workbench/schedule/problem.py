@@ -101,8 +101,9 @@ class DecodeProblem:
             ("q_len", 1, MAX_QUERY_LEN),
         ):
             object.__setattr__(self, name, check_count(name, getattr(self, name), low, high))
+        object.__setattr__(self, "tile", check_count("tile", self.tile, TILES[0], TILES[-1]))
         if self.tile not in TILES:
-            raise InvalidArgument(f"tile is {self.tile!r}. Tiles of {', '.join(map(str, TILES))} tokens exist.")
+            raise InvalidArgument(f"tile is {self.tile}. Tiles of {', '.join(map(str, TILES))} tokens exist.")
         if self.total_tiles > MAX_LENGTH:
             raise InvalidArgument(
                 f"the batch has {self.total_tiles:,} tiles; the task map counts up to {MAX_LENGTH:,}."

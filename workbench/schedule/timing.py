@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from workbench.schedule.costs import CostModel, cost_model
+from workbench.schedule.costs import CostModel, given_or_default
 from workbench.schedule.plan import DecodePlan
 
 Times = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ def place(plan: DecodePlan, cost: CostModel | None = None) -> Spans:
     Bins of a persistent plan all start at 0. The CTAs of a static grid start in order, each on the slot that becomes
     free first, as the hardware's block scheduler does.
     """
-    cost = cost or cost_model()
+    cost = given_or_default(cost)
     c = cost.constants
     total = int(plan.bin_tiles.sum())
     foot = np.where(plan.split, c.descriptor_ns + c.partial_ns, c.descriptor_ns).astype(np.int64)

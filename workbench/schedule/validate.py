@@ -69,23 +69,27 @@ def _problems(plan: DecodePlan) -> Iterator[Problem]:
     have = np.zeros(request.size, np.int64)
     have[known] = tiles[request[known]]
     inside = known & (first >= 0) & (end <= have)
-    good = inside & (plan.num_tiles > 0)
+    nowhere = f"KV heads are 0-{plan.num_kv_heads - 1}, " + (
+        f"requests 0-{plan.problem.batch - 1}" if plan.problem.batch else "and the batch has no request"
+    )
 
-    for i in np.flatnonzero(~good).tolist():
+    for i in np.flatnonzero(~inside | (plan.num_tiles <= 0)).tolist():
         cta, b, h = int(plan.cta[i]), int(request[i]), int(head[i])
         entry = f"CTA {cta}: (kv_head {h}, request {b}, first_tile {first[i]}, num_tiles {plan.num_tiles[i]})"
         if not known[i]:
-            allowed = f"KV heads are 0-{plan.num_kv_heads - 1}, requests 0-{plan.problem.batch - 1}"
-            yield Problem("outside", f"{entry} names something that does not exist: {allowed}", b, h, (cta,))
+            yield Problem("outside", f"{entry} names something that does not exist: {nowhere}", b, h, (cta,))
         elif plan.num_tiles[i] <= 0:
             yield Problem("empty piece", f"{entry} reads nothing: num_tiles must be at least 1", b, h, (cta,))
+        elif first[i] < 0:
+            yield Problem("outside", f"{entry} starts before tile 0 of {_where(plan, b, h)}", b, h, (cta,))
         else:
             has = f"has {have[i]} tiles ({plan.lengths[b]} tokens)" if have[i] else "is empty"
             yield Problem("outside", f"{entry} reads past the end: {_where(plan, b, h)} {has}", b, h, (cta,))
 
     # Walk each (KV head, request) in order of first tile; what is read twice overlaps an earlier piece, what is
-    # read by nobody is a gap.
-    kept = np.flatnonzero(good)
+    # read by nobody is a gap. A piece that leaves its request still reads what lies inside.
+    first, end = np.maximum(first, 0), np.minimum(end, have)
+    kept = np.flatnonzero(known & (first < end))
     item = head[kept].astype(np.int64) * plan.problem.batch + request[kept]
     order = np.lexsort((end[kept], first[kept], item))
     kept, item = kept[order], item[order]

@@ -1,0 +1,159 @@
+"""Contiguous fills: sums equal the plan's, and a bin needs nothing but prefix sums."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.schedule import oracle
+from tests.schedule.strategies import costs, problems
+from workbench.schedule import DecodeProblem, balanced
+from workbench.schedule.fills import plan_from_cuts, snap, sum_bins
+
+
+@settings(max_examples=250)
+@given(problems(), costs())
+def test_candidates_are_cuts_of_the_whole_stream(problem: DecodeProblem, cost: object) -> None:
+    for cuts in balanced(cost).candidates(problem):
+        assert cuts.shape == (problem.num_ctas + 1,)
+        assert cuts[0] == 0
+        assert cuts[-1] == problem.total_tiles
+        assert (np.diff(cuts) >= 0).all()
+        expected = oracle.cut_stream(problem.lengths.tolist(), problem.num_kv_heads, problem.tile, cuts.tolist())
+        assert plan_from_cuts(problem, "x", cuts).as_lists() == expected
+
+
+@settings(max_examples=250)
+@given(problems(), costs(), st.data())
+def test_sums_predict_exactly_what_the_plan_costs(problem: DecodeProblem, cost: object, data: st.DataObject) -> None:
+    candidates = balanced(cost).candidates(problem)
+    inner = data.draw(st.lists(st.integers(0, problem.total_tiles), min_size=problem.num_ctas - 1,
+                               max_size=problem.num_ctas - 1))  # fmt: skip
+    candidates.append(np.array([0, *sorted(inner), problem.total_tiles]))
+    for cuts in candidates:
+        sums, plan = sum_bins(problem, cuts), plan_from_cuts(problem, "x", cuts)
+        assert sums.tiles.tolist() == plan.bin_tiles.tolist()
+        assert sums.descriptors.tolist() == np.diff(plan.bin_offsets).tolist()
+        assert sums.split_pieces.tolist() == np.bincount(plan.cta[plan.split], minlength=problem.num_ctas).tolist()
+        assert sums.max_chunks == plan.chunk_counts.max(initial=0)
+        predicted = sums.makespan_ns(cost, problem.total_tiles, problem.tile)
+        assert predicted == plan.spans(cost).makespan_ns
+        assert predicted / 1e3 == plan.metrics(cost).makespan_us
+
+
+@settings(max_examples=100)
+@given(problems(), costs())
+def test_balanced_takes_the_best_candidate(problem: DecodeProblem, cost: object) -> None:
+    policy = balanced(cost)
+    times = [plan_from_cuts(problem, "x", cuts).spans(cost).makespan_ns for cuts in policy.candidates(problem)]
+    best = plan_from_cuts(problem, "balanced", policy.candidates(problem)[times.index(min(times))])
+    assert policy.plan(problem).as_lists() == best.as_lists()
+
+
+@dataclass
+class Scalars:
+    """What one GPU thread would hold: two prefix sums over the requests of one KV head, and a few numbers."""
+
+    starts: list[int]  # tiles before each request, one more than there are requests
+    busy: list[int]  # requests with tiles before each request
+    heads: int
+
+    @classmethod
+    def of(cls, problem: DecodeProblem) -> Scalars:
+        starts, busy = [0], [0]
+        for length in problem.lengths.tolist():
+            tiles = oracle.tiles_of(length, problem.tile)
+            starts.append(starts[-1] + tiles)
+            busy.append(busy[-1] + (tiles > 0))
+        return cls(starts, busy, problem.num_kv_heads)
+
+    def bin(self, low: int, high: int) -> list[tuple[int, int, int, int]]:
+        """Bin ``[low, high)`` alone, by binary search."""
+        own, per_head = [], self.starts[-1]
+        while low < high:
+            head, inside = divmod(low, per_head)
+            request = bisect_right(self.starts, inside) - 1
+            stop = min(high, head * per_head + self.starts[request + 1])
+            own.append((head, request, inside - self.starts[request], stop - low))
+            low = stop
+        return own
+
+    def weighted_cut(self, c: int, tile_ns: int, foot_ns: int, num_bins: int) -> int | None:
+        """Cut ``c`` of the fill of equal time, in plain integers."""
+        total = self.starts[-1] * self.heads
+        capacity = -(-(total * tile_ns + self.busy[-1] * self.heads * foot_ns) // num_bins)
+        if capacity < 2 * (foot_ns + tile_ns):
+            return None
+        piece = (capacity - foot_ns) // tile_ns
+        tiles = [b - a for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
+        weights = [0]
+        for _ in range(self.heads):
+            for t in tiles:
+                weights.append(weights[-1] + t * tile_ns + -(-t // piece) * foot_ns)
+        capacity = -(-weights[-1] // num_bins)
+        target = min(c * capacity, weights[-1])
+        item = min(bisect_right(weights, target), len(weights) - 1) - 1
+        whole, rest = divmod(target - weights[item], piece * tile_ns + foot_ns)
+        head, request = divmod(item, len(tiles))
+        start = head * self.starts[-1] + self.starts[request]
+        return min(start + whole * piece + max(rest - foot_ns, 0) // tile_ns, start + tiles[request])
+
+    def snapped(self, cut: int, reach: int) -> int:
+        """``cut``, or the nearest request edge within ``reach`` tiles."""
+        head, inside = divmod(cut, self.starts[-1])
+        if head == self.heads:
+            return cut
+        request = bisect_right(self.starts, inside) - 1
+        back, ahead = inside - self.starts[request], self.starts[request + 1] - inside
+        if min(back, ahead) > reach:
+            return cut
+        return cut - back if back <= ahead else cut + ahead
+
+
+@settings(max_examples=250)
+@given(problems(), costs(), st.data())
+def test_each_bin_can_be_computed_alone(problem: DecodeProblem, cost: object, data: st.DataObject) -> None:
+    """One bin of every candidate from prefix sums of one KV head, with no other bin looked at."""
+    if problem.total_tiles == 0:
+        return
+    alone = Scalars.of(problem)
+    c = data.draw(st.integers(0, problem.num_ctas - 1))
+    total, even = problem.total_tiles, -(-problem.total_tiles // problem.num_ctas)
+    budgets = [max(even, problem.min_process_len // problem.tile)] + [f for f in (1, 2, 4, 8, 16, 32) if f > even]
+    reach = even // 8
+    tile_ns = max(cost.cta_tile_ns(problem.tile), cost.stream_ns(problem.num_ctas, problem.tile))
+    weighted = [
+        alone.weighted_cut(at, tile_ns, cost.constants.descriptor_ns, problem.num_ctas) for at in (c, c + 1)
+    ]
+    ends = [[min(at * budget, total) for at in (c, c + 1)] for budget in budgets]
+    for fill in ([min(at * even, total) for at in (c, c + 1)], weighted):
+        if fill[0] is not None:
+            ends.append(fill)
+            if reach:
+                ends.append([alone.snapped(cut, reach) for cut in fill])
+    candidates = balanced(cost).candidates(problem)
+    assert len(candidates) == len(ends)
+    for cuts, (low, high) in zip(candidates, ends, strict=True):
+        assert (cuts[c], cuts[c + 1]) == (low, high)
+        assert plan_from_cuts(problem, "x", cuts).as_lists()[c] == alone.bin(low, high)
+
+
+@given(problems(), st.data())
+def test_snapping_moves_a_cut_only_to_a_near_edge(problem: DecodeProblem, data: st.DataObject) -> None:
+    cuts = np.array(sorted(data.draw(st.lists(st.integers(0, problem.total_tiles), min_size=2, max_size=9))))
+    reach = data.draw(st.integers(0, 6))
+    if problem.total_tiles == 0:
+        return
+    edges = sorted(set(problem.starts.tolist()))
+    for cut, moved in zip(cuts.tolist(), snap(problem, cuts, reach).tolist(), strict=True):
+        nearest = min(abs(edge - cut) for edge in edges)
+        if nearest > reach:
+            assert moved == cut
+        else:
+            assert moved in edges
+            assert abs(moved - cut) == nearest
+    assert bisect_left(edges, 0) == 0
