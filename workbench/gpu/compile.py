@@ -150,7 +150,7 @@ def compile_kernel(
     options: dict[str, Any] = {"arch": arch, "std": _STANDARD, "ptxas_options": ["-v"]}
     options |= {"max_register_count": max_registers, "use_fast_math": fast_math, "lineinfo": line_info}
     options |= {
-        "define_macro": list(constants.items()),
+        "define_macro": list(constants.items()) or None,
         "include_path": [*map(str, (*source.folders, *_toolkit_folders()))],
     }
     key = _key(source, entry, options)
