@@ -71,8 +71,9 @@ def jupyter_command(notebook: Path, *, port: int, browser: bool) -> list[str]:
     browser
         Whether Jupyter opens a browser window.
     """
-    command = [sys.executable, "-m", "jupyterlab", str(notebook), f"--ServerApp.root_dir={notebook.parent}"]
-    command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", *_QUIET]
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={notebook.parent}"]
+    command += [f"--LabApp.default_url=/lab/tree/{notebook.name}", "--ServerApp.ip=127.0.0.1"]
+    command += [f"--ServerApp.port={port}", *_QUIET]
     if not browser:
         command.append("--no-browser")
     if os.geteuid() == 0:
