@@ -1,0 +1,317 @@
+"""A trace's decode steps under several policies: where each one loses, and how much.
+
+:func:`sweep` gives the numbers of ``plan_decode(...).metrics(cost)`` for every step and policy; built-in policies
+are computed for many steps at once (:mod:`workbench.schedule.block_policies`), any other by making each plan.
+:func:`sweep_ranges` gives the same a range of steps at a time, for a screen that fills while it is looked at.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidArgument
+from workbench.schedule.block_policies import evaluate
+from workbench.schedule.blocks import Block, Ints, Outcome, offsets_of
+from workbench.schedule.costs import CostModel, given_or_default
+from workbench.schedule.policies import Policy, UserFunction, plan_decode, resolve
+from workbench.schedule.problem import MAX_LENGTH, DecodeProblem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = npt.NDArray[np.float64]
+AnyPolicy = str | Policy | UserFunction
+
+RANGE = 256
+"""Steps that are computed together: enough to share the cost of array operations, few enough to stay in the cache."""
+
+BY_POLICY = ("makespan_us", "call_us", "waiting_us", "idle_fraction", "max_over_mean", "merge_us")
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Numbers of every policy and step. Times in microseconds, by the cost model; see :class:`Metrics` for each.
+
+    Attributes
+    ----------
+    policies : tuple of str
+    makespan_us, call_us, waiting_us, idle_fraction, max_over_mean, merge_us : float64 arrays [policies, steps]
+        Fields of :class:`workbench.schedule.Metrics`.
+    bound_us : float64 array [steps]
+    tiles, batch : int64 arrays [steps]
+        Tiles of all KV heads, and requests.
+    source : str
+        Where the times come from.
+    """
+
+    policies: tuple[str, ...]
+    makespan_us: Floats = field(repr=False)
+    call_us: Floats = field(repr=False)
+    waiting_us: Floats = field(repr=False)
+    idle_fraction: Floats = field(repr=False)
+    max_over_mean: Floats = field(repr=False)
+    merge_us: Floats = field(repr=False)
+    bound_us: Floats = field(repr=False)
+    tiles: Ints = field(repr=False)
+    batch: Ints = field(repr=False)
+    source: str
+
+    @property
+    def num_steps(self) -> int:
+        """Number of steps."""
+        return int(self.tiles.size)
+
+    def index(self, policy: str | int) -> int:
+        """Row of a policy.
+
+        Raises
+        ------
+        InvalidArgument
+            If the sweep does not have it.
+        """
+        if isinstance(policy, str) and policy in self.policies:
+            return self.policies.index(policy)
+        if isinstance(policy, int) and 0 <= policy < len(self.policies):
+            return policy
+        raise InvalidArgument(f"policy {policy!r} is not in this sweep; it has {', '.join(self.policies)}")
+
+    @property
+    def best_call_us(self) -> Floats:
+        """Shortest call of each step among the sweep's policies, float64 [steps]."""
+        best: Floats = self.call_us.min(axis=0)
+        return best
+
+    @property
+    def over_best(self) -> Floats:
+        """Each call over the step's shortest, float64 [policies, steps]; 1 where the policy is the best."""
+        return self.call_us / self.best_call_us
+
+    def worst(self, policy: str | int, n: int = 3, *, apart: int = 1) -> Ints:
+        """The steps at which a policy's call is longest against the best policy's, worst first.
+
+        Parameters
+        ----------
+        policy
+            Name or row.
+        n
+            Steps wanted; fewer come back if there are no more.
+        apart
+            Least distance between two of them: neighbouring steps look alike.
+
+        Returns
+        -------
+        int64 array [<= n]
+        """
+        left = self.over_best[self.index(policy)].copy()
+        found: list[int] = []
+        while len(found) < n and left.size and np.isfinite(left).any():
+            step = int(np.argmax(left))
+            found.append(step)
+            left[max(step - apart + 1, 0) : step + apart] = -np.inf
+        return np.array(found, np.int64)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each policy and step: policy, step, batch, tiles, bound_us and the fields by policy."""
+        import pandas as pd
+
+        count = len(self.policies)
+        columns: dict[str, Any] = {
+            "policy": np.repeat(np.array(self.policies, object), self.num_steps),
+            "step": np.tile(np.arange(self.num_steps), count),
+        }
+        columns |= {name: np.tile(getattr(self, name), count) for name in ("batch", "tiles", "bound_us")}
+        columns |= {name: getattr(self, name).ravel() for name in BY_POLICY}
+        return pd.DataFrame(columns)
+
+    @classmethod
+    def join(cls, parts: Iterable[Sweep]) -> Sweep:
+        """The sweep of consecutive ranges of steps, put together.
+
+        Raises
+        ------
+        InvalidArgument
+            If there is no part, or their policies or sources differ.
+        """
+        given = list(parts)
+        if not given or any((p.policies, p.source) != (given[0].policies, given[0].source) for p in given):
+            raise InvalidArgument("sweeps to join must be one or more, of the same policies and cost model")
+        arrays = (f.name for f in fields(cls) if f.name not in ("policies", "source"))
+        joined = {name: np.concatenate([getattr(part, name) for part in given], axis=-1) for name in arrays}
+        return cls(policies=given[0].policies, source=given[0].source, **joined)
+
+
+def sweep(
+    batches: Sequence[npt.ArrayLike],
+    *,
+    policies: Sequence[AnyPolicy],
+    num_kv_heads: int,
+    num_ctas: int,
+    tile: int = 64,
+    min_process_len: int = 512,
+    q_len: int = 1,
+    cost: CostModel | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sweep:
+    """Every step under every policy.
+
+    Parameters
+    ----------
+    batches
+        KV lengths of each step, integers [batch]: a list, or the simulated steps of :mod:`workbench.workloads`.
+    policies
+        As ``plan_decode`` takes them; their names must differ.
+    num_kv_heads, num_ctas, tile, min_process_len, q_len
+        As for ``plan_decode``.
+    cost
+        Default: H200, FP8 cache.
+    progress
+        Called after each range with (steps done, steps in all).
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    InvalidArgument
+        As ``plan_decode``, or for no or equally named policies.
+    InvalidPlan
+        A user's function returned a wrong plan.
+    """
+    parts = []
+    for steps, part in sweep_ranges(
+        batches,
+        policies=policies,
+        num_kv_heads=num_kv_heads,
+        num_ctas=num_ctas,
+        tile=tile,
+        min_process_len=min_process_len,
+        q_len=q_len,
+        cost=cost,
+    ):
+        parts.append(part)
+        if progress:
+            progress(steps.stop, len(batches))
+    return Sweep.join(parts)
+
+
+def sweep_ranges(
+    batches: Sequence[npt.ArrayLike],
+    *,
+    policies: Sequence[AnyPolicy],
+    num_kv_heads: int,
+    num_ctas: int,
+    tile: int = 64,
+    min_process_len: int = 512,
+    q_len: int = 1,
+    cost: CostModel | None = None,
+    size: int = RANGE,
+) -> Iterator[tuple[range, Sweep]]:
+    """:func:`sweep`, a range of steps at a time: yields the range and its sweep, in order; at least one.
+
+    Parameters
+    ----------
+    size
+        Steps a range.
+    """
+    cost = given_or_default(cost)
+    chosen = [resolve(policy) for policy in policies]
+    names = [policy.name for policy in chosen]
+    if not names or len(set(names)) < len(names):
+        raise InvalidArgument(f"policies are {', '.join(names) or 'none'}. Give one or more with different names.")
+    settings = {
+        "num_kv_heads": num_kv_heads,
+        "num_ctas": num_ctas,
+        "tile": tile,
+        "min_process_len": min_process_len,
+        "q_len": q_len,
+    }
+    # One plan each, of the first step, so that what plan_decode refuses is refused here in the same words.
+    sample: npt.ArrayLike = batches[0] if len(batches) else []
+    for policy in chosen:
+        plan_decode(sample, policy=policy, **settings)
+    for start in range(0, max(len(batches), 1), size):
+        steps = range(start, min(start + size, len(batches)))
+        lengths, offsets = _lengths(batches, steps, settings)
+        yield steps, _sweep(lengths, offsets, chosen, settings, cost)
+
+
+def _lengths(batches: Sequence[npt.ArrayLike], steps: range, settings: dict[str, int]) -> tuple[Ints, Ints]:
+    """Lengths of some steps end to end and where each step begins, checked as ``plan_decode`` checks them."""
+    part = batches[steps.start : steps.stop]
+    if hasattr(part, "batches"):  # simulated steps hold them end to end already
+        rows = part.batches()
+        return _checked(rows.length.astype(np.int64), rows.offsets, settings)
+    arrays = [DecodeProblem(batch, **settings).lengths for batch in part]  # type: ignore[arg-type]
+    offsets = offsets_of(np.array([array.size for array in arrays], np.int64))
+    return np.concatenate([np.zeros(0, np.int64), *arrays]), offsets
+
+
+def _checked(lengths: Ints, offsets: Ints, settings: dict[str, int]) -> tuple[Ints, Ints]:
+    tiles = np.diff(offsets_of(-(-lengths // settings["tile"]))[offsets]) * settings["num_kv_heads"]
+    if (lengths < 0).any() or (tiles > MAX_LENGTH).any():
+        for low, high in itertools.pairwise(offsets):
+            DecodeProblem(lengths[low:high], **settings)
+    return lengths, offsets
+
+
+def _sweep(lengths: Ints, offsets: Ints, chosen: list[Policy], settings: dict[str, int], cost: CostModel) -> Sweep:
+    tile, floor = settings["tile"], settings["min_process_len"] // settings["tile"]
+    block = Block(-(-lengths // tile), offsets, settings["num_kv_heads"], settings["num_ctas"], floor, tile)
+    columns: dict[str, list[Floats]] = {name: [] for name in BY_POLICY}
+    for policy in chosen:
+        outcome = evaluate(policy, block, cost)
+        if outcome is None:
+            outcome = _planned(policy, lengths, offsets, settings, cost)
+        for name, values in _metrics(outcome, block, cost).items():
+            columns[name].append(values)
+    return Sweep(
+        policies=tuple(policy.name for policy in chosen),
+        **{name: np.stack(rows) for name, rows in columns.items()},
+        bound_us=_bound_ns(block, cost) / 1e3,
+        tiles=block.totals,
+        batch=np.diff(offsets),
+        source=cost.source,
+    )
+
+
+def _planned(policy: Policy, lengths: Ints, offsets: Ints, settings: dict[str, int], cost: CostModel) -> Outcome:
+    """Times of plans made one by one."""
+    rows = []
+    for low, high in itertools.pairwise(offsets.tolist()):
+        plan = plan_decode(lengths[low:high], policy=policy, **settings)
+        spans = plan.spans(cost)
+        busy = int((spans.bin_end_ns - spans.bin_start_ns).sum())
+        per_slot = np.bincount(spans.slot, weights=plan.bin_tiles, minlength=plan.num_ctas)
+        rows.append((spans.bins_ns, spans.merge_ns, busy, int(per_slot.max())))
+    return Outcome(*np.array(rows, np.int64).reshape(-1, 4).T)
+
+
+def _metrics(outcome: Outcome, block: Block, cost: CostModel) -> dict[str, Floats]:
+    """The arithmetic of :func:`workbench.schedule.metrics.summarise`, of whole arrays."""
+    slots, totals, bins = block.num_ctas, block.totals, outcome.bins_ns
+    makespan = outcome.makespan_ns
+    with np.errstate(invalid="ignore"):  # an empty batch divides 0 by 0
+        idle = np.where(bins > 0, 1 - outcome.busy_ns / (slots * bins), 0.0)
+        max_over_mean = np.where(totals > 0, outcome.most * slots / totals, 0.0)
+    return {
+        "makespan_us": makespan / 1e3,
+        "call_us": (cost.constants.launch_ns + makespan) / 1e3,
+        "waiting_us": (bins - outcome.busy_ns / slots) / 1e3,
+        "idle_fraction": idle,
+        "max_over_mean": max_over_mean,
+        "merge_us": outcome.merge_ns / 1e3,
+    }
+
+
+def _bound_ns(block: Block, cost: CostModel) -> Ints:
+    """:func:`workbench.schedule.metrics.bound_ns` of each step, int64 [steps]."""
+    stream = np.array([cost.stream_ns(total, block.tile) for total in block.totals.tolist()], np.int64)
+    longest = np.maximum(block.even * cost.cta_tile_ns(block.tile), stream)
+    return np.where(block.totals > 0, longest + cost.constants.descriptor_ns, 0)
