@@ -1,0 +1,21 @@
+"""Interactive views for notebooks. Each one is a Python model whose browser side only draws.
+
+- :class:`ScheduleExplorer` (``schedule``): how policies fill the CTAs of a decode step, over a whole trace.
+
+Widgets load on first use, so that the static pictures (``schedule.svg``) need no Jupyter.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_WIDGETS = {"ScheduleExplorer": "workbench.widgets.schedule.explorer"}
+
+__all__ = ["ScheduleExplorer"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WIDGETS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(_WIDGETS)}")
+    return getattr(import_module(_WIDGETS[name]), name)

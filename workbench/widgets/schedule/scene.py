@@ -1,0 +1,293 @@
+"""One screen described once: the canvas in the browser and the static SVG both draw this and nothing else.
+
+Heights in pixels are decided here, because labels must not overlap; widths are left to whoever draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from workbench.widgets import text
+from workbench.widgets.colours import FIRST_STEP, request_classes
+from workbench.widgets.schedule.panel import Line, Panel, make_panel
+from workbench.widgets.schedule.sentence import Row, Run, rows, sentence
+from workbench.widgets.schedule.side import Side
+
+PLOT_HEIGHT = 352
+"""Pixels that the bins of A and B have together."""
+
+LEAST_HEIGHT = 64
+"""Pixels of the smaller panel at least, so that its labels fit."""
+
+LABEL_PITCH = 13
+"""Pixels between the baselines of two labels."""
+
+TICK_PITCH = 26
+"""Pixels between two ticks at least."""
+
+SCALES = ("shared", "own")
+
+ASSUMED = "SM = CTA mod SMs is assumed"
+
+
+@dataclass(frozen=True)
+class View:
+    """How the plans are looked at.
+
+    Attributes
+    ----------
+    order, unit, scale : str
+        See `ORDERS` and `UNITS` in ``panel`` and :data:`SCALES`.
+    selected : int or None
+        Index of the highlighted request.
+    """
+
+    order: str = "cta"
+    unit: str = "us"
+    scale: str = "shared"
+    selected: int | None = None
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One entry of the legend: a request, or all others together."""
+
+    colour: int
+    label: str
+    detail: str
+    request: int | None
+    selected: bool = False
+
+
+@dataclass(frozen=True)
+class Label:
+    """A line of a panel in pixels: where it runs and where its label stands, from the top of the panel."""
+
+    kind: str
+    y: float
+    label_y: float
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A panel in pixels.
+
+    Attributes
+    ----------
+    height : int
+        Pixels of the plot.
+    scale : float
+        Pixels a unit.
+    ticks : tuple of (float, str)
+        Value and text.
+    labels : tuple of Label
+    """
+
+    height: int
+    scale: float
+    ticks: tuple[tuple[float, str], ...]
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Everything one screen shows of two plans.
+
+    Attributes
+    ----------
+    header : tuple of str
+        Facts of the step, from general to particular.
+    sentence : tuple of Run
+        The answer.
+    rows : tuple of Row
+        The table.
+    legend : tuple of Chip
+    panels : tuple of Panel
+        Those sides that have a plan.
+    layouts : tuple of Layout
+        One a panel.
+    columns, sms : int
+        Resident CTAs, and SMs they share.
+    unit, order : str
+    footer : tuple of str
+        Where the numbers come from.
+    description : str
+        The screen in words, for readers who cannot see it.
+    """
+
+    header: tuple[str, ...]
+    sentence: tuple[Run, ...]
+    rows: tuple[Row, ...]
+    legend: tuple[Chip, ...]
+    panels: tuple[Panel, ...]
+    layouts: tuple[Layout, ...]
+    columns: int
+    sms: int
+    unit: str
+    order: str
+    footer: tuple[str, ...]
+    description: str
+
+    def to_message(self) -> dict[str, Any]:
+        """The scene as plain data; arrays as bytes, little-endian, in the types that `Panel` names."""
+        message = {
+            name: [asdict(item) for item in getattr(self, name)] for name in ("sentence", "rows", "legend", "layouts")
+        }
+        plain = {name: getattr(self, name) for name in ("columns", "sms", "unit", "order", "description")}
+        lists = {"header": list(self.header), "footer": list(self.footer)}
+        return message | plain | lists | {"panels": [_panel_message(panel) for panel in self.panels]}
+
+
+def make_scene(
+    a: Side | None,
+    b: Side | None,
+    *,
+    sms: int,
+    view: View | None = None,
+    header: Sequence[str] = (),
+    titles: tuple[str, str] = ("", ""),
+    problems: tuple[str, str] = ("", ""),
+) -> Scene:
+    """Describe the screen of two plans.
+
+    Parameters
+    ----------
+    a, b
+        What :func:`workbench.widgets.schedule.side.evaluate` made of the plans; None where a policy gives none.
+    sms
+        Streaming multiprocessors of the GPU.
+    view
+        How to look at it; a selection of None picks the request that the slower plan waits for.
+    header
+        Facts about the workload that the plans do not know, such as its name.
+    titles, problems
+        For a side that is None: the policy's name, and why it has no plan.
+    """
+    view = view or View()
+    sides = [side for side in (a, b) if side]
+    words = sentence(a, b)
+    table = rows(a, b, (a.title if a else titles[0], b.title if b else titles[1]), problems)
+    description = "".join(run.text for run in words)
+    if not sides:
+        return Scene(tuple(header), words, table, (), (), (), 0, sms, view.unit, view.order, (), description)
+    lengths = sides[0].plan.lengths
+    selected = view.selected if view.selected is not None else culprit(sides)
+    classes, heavy = request_classes(lengths, selected)
+    others = {"A": b, "B": a}
+    panels = tuple(
+        make_panel(side, classes, order=view.order, unit=view.unit, sms=sms, other=others[side.key]) for side in sides
+    )
+    return Scene(
+        header=(*header, *_facts(sides[0])),
+        sentence=words,
+        rows=table,
+        legend=_legend(sides[0], selected, heavy),
+        panels=panels,
+        layouts=_layouts(panels, view),
+        columns=sides[0].columns,
+        sms=sms,
+        unit=view.unit,
+        order=view.order,
+        footer=_footer(sides),
+        description=" ".join([description, *(f"{panel.key}, {panel.title}: {panel.note}." for panel in panels)]),
+    )
+
+
+def culprit(sides: Sequence[Side]) -> int | None:
+    """The request that the slower plan waits for."""
+    return max(sides, key=lambda side: side.metrics.call_us).metrics.culprit_request
+
+
+def _facts(side: Side) -> tuple[str, ...]:
+    plan = side.plan
+    facts = [text.plural(plan.problem.batch, "request"), f"{text.tokens(int(plan.lengths.sum()))} KV tokens"]
+    if plan.num_kv_heads > 1:
+        facts.append(text.plural(plan.num_kv_heads, "KV head"))
+    return tuple(facts)
+
+
+def _legend(side: Side, selected: int | None, heavy: tuple[int, ...]) -> tuple[Chip, ...]:
+    lengths = side.plan.lengths
+    total = int(lengths.sum())
+    chosen = ([selected] if selected is not None else []) + list(heavy)
+    chips = []
+    for request in chosen:
+        length = int(lengths[request])
+        detail = f"{text.tokens(length)}  {text.percent(length / total)}" if total else text.tokens(length)
+        colour = 0 if request == selected else 1 + heavy.index(request)
+        chips.append(Chip(colour, str(request), detail, request, request == selected))
+    rest = np.delete(lengths, chosen)
+    if rest.size:
+        low, high = text.tokens(int(rest.min())), text.tokens(int(rest.max()))
+        chips.append(
+            Chip(FIRST_STEP, text.plural(rest.size, "other"), low if low == high else f"{low} to {high}", None)
+        )
+    return tuple(chips)
+
+
+def _footer(sides: Sequence[Side]) -> tuple[str, ...]:
+    sources = dict.fromkeys(side.metrics.source for side in sides)
+    return (*sources, ASSUMED, "K is 1,024 tokens")
+
+
+def _layouts(panels: Sequence[Panel], view: View) -> tuple[Layout, ...]:
+    reach = [panel.reach or 1.0 for panel in panels]
+    total = PLOT_HEIGHT if len(panels) == 2 else PLOT_HEIGHT // 2
+    if view.scale == "own" or len(panels) == 1:
+        heights = [total // len(panels)] * len(panels)
+        scales = [height / top for height, top in zip(heights, reach, strict=True)]
+    else:
+        pitch = total / sum(reach)
+        if min(reach) * pitch < LEAST_HEIGHT:
+            pitch = min((total - LEAST_HEIGHT) / max(reach), LEAST_HEIGHT / min(reach))
+        heights = [max(LEAST_HEIGHT, round(top * pitch)) for top in reach]
+        scales = [pitch] * len(panels)
+    return tuple(
+        Layout(height, scale, _ticks(height, scale), _labels(panel.lines, height, scale))
+        for panel, height, scale in zip(panels, heights, scales, strict=True)
+    )
+
+
+def _ticks(height: int, scale: float) -> tuple[tuple[float, str], ...]:
+    """Round values at least :data:`TICK_PITCH` pixels apart."""
+    least = TICK_PITCH / scale
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * (1 - 1e-9))
+    values = (i * step for i in range(int(height / scale / step + 1e-9) + 1))
+    return tuple((value, f"{value:,.0f}" if step >= 1 else f"{value:g}") for value in values)
+
+
+def _labels(lines: Sequence[Line], height: int, scale: float) -> tuple[Label, ...]:
+    """Labels at their lines, moved apart where they would overlap."""
+    order = sorted(lines, key=lambda line: -line.value)
+    wanted = [height - line.value * scale for line in order]
+    placed: list[float] = []
+    for y in wanted:
+        placed.append(max(y, placed[-1] + LABEL_PITCH) if placed else max(y, -LABEL_PITCH / 2))
+    for i in range(len(placed) - 1, -1, -1):
+        limit = height if i == len(placed) - 1 else placed[i + 1] - LABEL_PITCH
+        placed[i] = min(placed[i], limit)
+    return tuple(
+        Label(line.kind, y, label_y, line.label, line.text)
+        for line, y, label_y in zip(order, wanted, placed, strict=True)
+    )
+
+
+def _panel_message(panel: Panel) -> dict[str, Any]:
+    message: dict[str, Any] = {}
+    for spec in fields(panel):
+        value = getattr(panel, spec.name)
+        if isinstance(value, np.ndarray):
+            message[spec.name] = value.tobytes()
+        elif spec.name == "blocks":
+            message[spec.name] = [asdict(block) for block in value]
+        elif spec.name != "lines":
+            message[spec.name] = value
+    return message

@@ -1,0 +1,301 @@
+"""A scene as one SVG text: for exported notebooks, reports, and the explorer's export menu.
+
+It draws the same scene as the canvas, needs no script, no font file and no network, and is well-formed XML whatever
+the names in it contain.
+"""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from workbench.widgets.colours import THEMES, Theme, mix
+from workbench.widgets.schedule.bars import bar_paths
+from workbench.widgets.schedule.panel import Block, Panel
+from workbench.widgets.schedule.scene import Layout, Scene
+from workbench.widgets.schedule.sentence import HEADINGS, Row
+
+LEFT, RIGHT, MARGIN = 40, 158, 16
+SILHOUETTE = 40
+HEAD = 18
+FONT = "Inter, ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+DASHES = {"mean": "5 3", "bound": "1 2", "other": "", "makespan": "", "last": ""}
+LEAST_WIDTH = 640
+
+# Average advance of a character over its font size, for deciding whether a label fits.
+ADVANCE = 0.58
+
+
+def render_svg(scene: Scene, *, theme: str = "light", width: int = 1024) -> str:
+    """Draw ``scene`` as an SVG document.
+
+    Parameters
+    ----------
+    scene
+        From :func:`workbench.widgets.schedule.scene.make_scene`.
+    theme
+        ``"light"`` or ``"dark"``.
+    width
+        Pixels, at least 640; the height follows from the scene.
+
+    Returns
+    -------
+    str
+        One ``<svg>`` element with ``viewBox``, ``role="img"``, a title and a description.
+    """
+    return _Drawing(scene, THEMES[theme], max(width, LEAST_WIDTH)).document()
+
+
+def text_width(words: str, font_size: float) -> float:
+    """About how wide ``words`` are, in pixels."""
+    return len(words) * font_size * ADVANCE
+
+
+class _Drawing:
+    """Writes one document from top to bottom."""
+
+    def __init__(self, scene: Scene, theme: Theme, width: int) -> None:
+        self.scene, self.theme, self.width = scene, theme, width
+        self.parts: list[str] = []
+        self.y = float(MARGIN)
+        self.pitch = (width - 2 * MARGIN - LEFT - RIGHT) / max(scene.columns, 1)
+        if (per_sm := self.pitch * scene.columns / max(scene.sms, 1)) >= 1:
+            self.pitch = int(per_sm) * scene.sms / scene.columns  # whole pixels an SM, so that SMs never alias
+        self.plot = self.pitch * scene.columns
+
+    def document(self) -> str:
+        """The finished text."""
+        scene = self.scene
+        self._sentence()
+        self._table()
+        if scene.panels:
+            self._legend()
+            for panel, layout in zip(scene.panels, scene.layouts, strict=True):
+                self._panel(panel, layout)
+            self._axis()
+        self._footer()
+        height = round(self.y + MARGIN)
+        hatch = (
+            '<defs><pattern id="merge" width="5" height="5" patternUnits="userSpaceOnUse" '
+            f'patternTransform="rotate(45)"><path d="M0 0V5" stroke="{self.theme.muted}" stroke-width="1.4"/>'
+            "</pattern></defs>"
+        )
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{height}" '
+            f'viewBox="0 0 {self.width} {height}" role="img" font-family="{FONT}" font-size="12" '
+            f'style="font-variant-numeric:tabular-nums"><title>{_clean("Schedule: " + " / ".join(scene.header))}'
+            f"</title><desc>{_clean(scene.description)}</desc>{hatch}"
+            f'<rect width="100%" height="100%" fill="{self.theme.background}"/>{"".join(self.parts)}</svg>'
+        )
+
+    def _text(
+        self, x: float, y: float, words: str, *, fill: str = "", size: float = 0, bold: bool = False, anchor: str = ""
+    ) -> None:
+        style = f' font-size="{size:g}"' if size else ""
+        style += ' font-weight="600"' if bold else ""
+        style += f' text-anchor="{anchor}"' if anchor else ""
+        place = f'x="{x:.1f}" y="{y:.1f}" fill="{fill or self.theme.ink}"{style}'
+        self.parts.append(f"<text {place}>{_clean(words)}</text>")
+
+    def _rect(self, x: float, y: float, w: float, h: float, fill: str, extra: str = "") -> None:
+        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="{fill}"{extra}/>')
+
+    def _line(self, x1: float, y1: float, x2: float, y2: float, stroke: str, dash: str = "") -> None:
+        dashed = f' stroke-dasharray="{dash}"' if dash else ""
+        self.parts.append(f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{stroke}" fill="none"{dashed}/>')
+
+    def _sentence(self) -> None:
+        theme = self.theme
+        self.y += 12
+        self._text(MARGIN, self.y, " / ".join(self.scene.header), fill=theme.muted)
+        self.y += 26
+        spans = []
+        for run in self.scene.sentence:
+            fill = {"request": theme.requests[0], "side": theme.ink}.get(run.kind, theme.ink)
+            weight = ' font-weight="700"' if run.kind else ""
+            spans.append(f'<tspan fill="{fill}"{weight}>{_clean(run.text)}</tspan>')
+        text = "".join(spans)
+        length = sum(len(run.text) for run in self.scene.sentence)
+        size = min(15.0, (self.width - 2 * MARGIN) / max(length * ADVANCE, 1))
+        place = f'x="{MARGIN}" y="{self.y:.1f}" font-size="{size:.1f}" xml:space="preserve"'
+        self.parts.append(f"<text {place}>{text}</text>")
+        self.y += 14
+
+    def _table(self) -> None:
+        theme, right = self.theme, self.width - MARGIN
+        room = right - MARGIN
+        call = MARGIN + 0.25 * room
+        bar, bar_end = MARGIN + 0.28 * room, MARGIN + 0.56 * room
+        columns = [MARGIN + share * room for share in (0.66, 0.75, 0.81, 0.9, 1.0)]
+        self.y += 12
+        for x, (title, _) in zip((call, *columns), HEADINGS, strict=True):
+            self._text(x, self.y, title, fill=theme.muted, size=11, anchor="end")
+        self._text(bar, self.y, "launch, reading, fixed, waiting, merge", fill=theme.muted, size=11)
+        self.y += 6
+        for row in self.scene.rows:
+            self._line(MARGIN, self.y, right, self.y, theme.grid)
+            self.y += 17
+            if row.key in "AB":
+                self._badge(MARGIN, self.y - 11, row.key)
+                self._text(MARGIN + 21, self.y, _fit(row.title, 0.25 * room - 80, 12))
+            else:
+                self._text(MARGIN, self.y, row.key, fill=theme.muted)
+            if row.problem:
+                self._text(call, self.y, _fit(row.problem.splitlines()[0], right - call, 12), fill=theme.muted)
+            for x, cell in zip((call, *columns), row.cells, strict=False):
+                bold = x == call and row.key in "AB"
+                self._text(x, self.y, f"{cell.text} {cell.unit}".rstrip(), bold=bold, anchor="end")
+            self._bar(row, bar, bar_end)
+            self.y += 7
+
+    def _bar(self, row: Row, left: float, right: float) -> None:
+        theme = self.theme
+        if row.key not in "AB":
+            words = ", ".join(f"{part.text} {part.kind}" for part in row.bar if part.text[:1] in "+\u2212")
+            self._text(left, self.y, words, fill=theme.muted)
+            return
+        x, top = left, self.y - 11
+        for part in row.bar:
+            w = part.share * (right - left)
+            fill = {
+                "launch": theme.line,
+                "reading": theme.slate,
+                "fixed": mix(theme.slate, theme.background, theme.foot_share),
+                "waiting": "none",
+                "merge": "url(#merge)",
+            }[part.kind]
+            edge = f' stroke="{theme.muted}"' if part.kind in ("waiting", "merge") and w >= 1 else ""
+            dash = ' stroke-dasharray="2 2"' if part.kind == "waiting" else ""
+            self._rect(x, top, w, 13, fill, edge + dash)
+            if part.kind != "merge" and w > text_width(part.text, 10) + 6:
+                ink = theme.background if part.kind == "reading" else theme.ink
+                self._text(x + w / 2, top + 10, part.text, fill=ink, size=10, anchor="middle")
+            x += w
+
+    def _badge(self, x: float, y: float, key: str) -> None:
+        self._rect(x, y, 14, 14, self.theme.ink if key == "A" else self.theme.slate, ' rx="2"')
+        self._text(x + 7, y + 11, key, fill=self.theme.background, size=11, bold=True, anchor="middle")
+
+    def _legend(self) -> None:
+        theme, x = self.theme, float(MARGIN)
+        self.y += 16
+        self._text(x, self.y, "Requests", fill=theme.muted)
+        x += 64
+        for chip in self.scene.legend:
+            colours = theme.requests[chip.colour :] if chip.request is None else (theme.requests[chip.colour],)
+            for colour in colours:
+                self._rect(x, self.y - 9, 10, 10, colour)
+                x += 10
+            x += 5
+            self._text(x, self.y, chip.label, bold=chip.selected)
+            x += text_width(chip.label, 12) + 6
+            self._text(x, self.y, chip.detail, fill=theme.muted)
+            x += text_width(chip.detail, 12) + 12
+        self.y += 8
+
+    def _panel(self, panel: Panel, layout: Layout) -> None:
+        theme, left, right = self.theme, MARGIN + LEFT, MARGIN + LEFT + self.plot
+        self.y += HEAD
+        unit = "\u00b5s" if self.scene.unit == "us" else "tiles"
+        self._text(left - 8, self.y, unit, fill=theme.muted, size=11, anchor="end")
+        self._badge(left, self.y - 11, panel.key)
+        self._text(left + 20, self.y, panel.title, bold=True)
+        self._text(left + 28 + text_width(panel.title, 12.6), self.y, panel.note, fill=theme.muted, size=11)
+        self._text(right, self.y, panel.note_right, fill=theme.muted, size=11, anchor="end")
+        self.y += HEAD
+        top, base = self.y, self.y + layout.height
+        for value, words in layout.ticks:
+            y = base - value * layout.scale
+            self._line(left, y, right, y, theme.grid)
+            self._text(left - 8, y + 4, words, fill=theme.muted, size=11, anchor="end")
+        paths = bar_paths(panel, self.pitch, layout.scale, layout.height)
+        for colour, (feet, bodies) in paths.items():
+            fill = theme.requests[colour]
+            pale = mix(fill, theme.background, theme.foot_share)
+            move = f'transform="translate({left} {top:.1f})"'
+            self.parts.append(f'<path d="{feet}" fill="{pale}" {move}/><path d="{bodies}" fill="{fill}" {move}/>')
+        self._merge(panel, layout, left, base)
+        self._line(left, base, right, base, theme.muted)
+        for block in panel.blocks:
+            self._block(block, layout, left, base)
+        self._lines(layout, left, top)
+        self._silhouette(panel, layout, base)
+        self.y = base + 6
+
+    def _merge(self, panel: Panel, layout: Layout, left: float, base: float) -> None:
+        low, high = (base - value * layout.scale for value in panel.merge)
+        if low > high:
+            self._rect(left, high, self.plot, low - high, "url(#merge)", ' opacity="0.6"')
+        wide = max(1, round(self.pitch))
+        lefts = (left + round(column * self.pitch) for column in np.flatnonzero(panel.late).tolist())
+        ticks = "".join(f"M{x} {high - 6:.1f}h{wide}v3h{-wide}z" for x in lefts)
+        if ticks:
+            self.parts.append(f'<path d="{ticks}" fill="{self.theme.ink}"/>')
+
+    def _block(self, block: Block, layout: Layout, left: float, base: float) -> None:
+        room, tall = (block.last - block.first + 1) * self.pitch, (block.top - block.bottom) * layout.scale
+        if tall < 14 or room < text_width(block.text, 11) + 4:
+            return
+        words = f"request {block.text}"
+        words = words if room > text_width(words, 11) + 8 else block.text
+        x, y = left + block.first * self.pitch + room / 2, base - (block.bottom + block.top) / 2 * layout.scale + 4
+        self._text(x, y, words, fill=self.theme.on_request[block.colour], size=11, bold=True, anchor="middle")
+
+    def _lines(self, layout: Layout, left: float, top: float) -> None:
+        theme, right = self.theme, left + self.plot
+        end = right + 6 + SILHOUETTE
+        for label in layout.labels:
+            y, label_y = round(top + label.y) + 0.5, top + label.label_y
+            stroke = theme.slate if label.kind == "other" else theme.ink
+            self._line(left, y, end, y, stroke, DASHES[label.kind])
+            self._line(end, y, end + 9, label_y, theme.line)
+            bold = label.kind == "makespan"
+            self._text(end + 12, label_y + 4, label.label, fill=theme.muted, size=11)
+            self._text(end + RIGHT - SILHOUETTE - 6, label_y + 4, label.text, size=11, bold=bold, anchor="end")
+
+    def _silhouette(self, panel: Panel, layout: Layout, base: float) -> None:
+        """How many columns are still running at each height: width over height, from the bottom up."""
+        left, running = MARGIN + LEFT + self.plot + 6, panel.silhouette.size
+        steps, edges = [f"M{left:.1f} {base:.1f}h{SILHOUETTE}"], np.unique(panel.silhouette, return_counts=True)
+        for height, ending in zip(*(values.tolist() for values in edges), strict=True):
+            running -= ending
+            right = left + SILHOUETTE * running / panel.silhouette.size
+            steps.append(f"V{base - height * layout.scale:.1f}H{right:.1f}")
+        self.parts.append(f'<path d="{"".join(steps)}Z" fill="{self.theme.grid}" stroke="{self.theme.line}"/>')
+
+    def _axis(self) -> None:
+        left, scene = MARGIN + LEFT, self.scene
+        self.y += 8
+        if scene.order == "load":
+            self._text(left, self.y, "fullest", fill=self.theme.muted, size=11)
+            self._text(left + self.plot, self.y, "emptiest", fill=self.theme.muted, size=11, anchor="end")
+        else:
+            count, each = (scene.sms, scene.columns / scene.sms) if scene.order == "sm" else (scene.columns, 1.0)
+            step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 1 << 30) if s * each * self.pitch >= 60)
+            for value in range(0, count, step):
+                name = {"sm": "SM ", "cta": "CTA "}[scene.order] if value == 0 else ""
+                anchor = "start" if value == 0 else "middle"
+                self._text(left + value * each * self.pitch, self.y, f"{name}{value}", fill=self.theme.muted, size=11,
+                           anchor=anchor)  # fmt: skip
+        self.y += 6
+
+    def _footer(self) -> None:
+        self.y += 12
+        self._line(MARGIN, self.y, self.width - MARGIN, self.y, self.theme.line)
+        self.y += 16
+        self._text(MARGIN, self.y, ". ".join(self.scene.footer), fill=self.theme.muted, size=11)
+
+
+def _fit(words: str, room: float, size: float) -> str:
+    """``words``, cut with an ellipsis where they are too wide."""
+    most = max(int(room / (size * ADVANCE)), 4)
+    return words if len(words) <= most else words[: most - 1] + "\u2026"
+
+
+def _clean(words: str) -> str:
+    """Text safe inside an element: XML's special characters escaped, control characters (not XML at all) dropped."""
+    return escape("".join(c for c in words if c >= " " and not 0xD800 <= ord(c) <= 0xDFFF and c not in "\ufffe\uffff"))
+
+
+__all__ = ["LEAST_WIDTH", "render_svg", "text_width"]
