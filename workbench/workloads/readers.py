@@ -111,12 +111,11 @@ def _recognised(
 ) -> tuple[Iterator[Numbered], TraceFormat]:
     """The records and their format, told by the columns or, in JSON Lines, by the first whole record."""
     seen: list[Numbered] = []
-    line, names = 1, records.columns
+    line, names = records.header, records.columns
     found = wanted or (recognise(names) if names is not None else None)
     if names is None and found is None:
-        for numbered in records.rows:
-            seen.append(numbered)
-            line, record = numbered
+        for line, record in records.rows:
+            seen.append((line, record))
             if isinstance(record, dict):
                 names, found = tuple(record), recognise(record)
                 break
@@ -125,12 +124,11 @@ def _recognised(
         else:
             reasons = _counted(Counter(bad.reason for _, bad in seen if isinstance(bad, BadValue)))
             raise TraceFileError(str(path), None, f"no record can be read ({reasons})", expected="a request trace")
-    where = None if records.kind == "parquet" else line
     if found is None:
         known = "; ".join(f"{known.name}: {', '.join(known.keys)}" for known in FORMATS.values())
         raise TraceFormatError(
             str(path),
-            where,
+            line,
             f"no known format has {_listed(names)}",
             expected=f'one of the known sets of names ({known}), or columns={{"arrival": ..., "input": ..., '
             '"output": ...} naming those of this file',
@@ -138,7 +136,7 @@ def _recognised(
     if records.columns is not None and (missing := [key for key in found.keys if key not in records.columns]):
         problem = f"no column {', '.join(map(repr, missing))}; there are {_listed(records.columns)}"
         expected = f"the columns of format {found.name}: {', '.join(found.keys)}"
-        raise TraceFormatError(str(path), where, problem, expected=expected)
+        raise TraceFormatError(str(path), line, problem, expected=expected)
     return chain(seen, records.rows), found
 
 

@@ -42,12 +42,15 @@ class Records:
         Column names if the file declares them; None for JSON Lines, where each record has its own.
     rows : Iterator
         (line, record or BadValue), once.
+    header : int or None
+        Line of the column names in CSV.
     """
 
     kind: str
     unit: str
     columns: tuple[str, ...] | None
     rows: Iterator[Numbered]
+    header: int | None = None
 
 
 def open_records(path: Path) -> Records:
@@ -147,7 +150,7 @@ def _csv(path: Path, number: int, header: str, lines: Iterator[tuple[int, str | 
             else:
                 yield line, dict(zip(columns, fields, strict=True))
 
-    return Records("csv", "line", columns, rows())
+    return Records("csv", "line", columns, rows(), header=number)
 
 
 def _fields(text: str) -> list[str] | BadValue:

@@ -51,6 +51,7 @@ def tokens(value: object, column: str, *, least: int) -> int:
         Not a whole number, or outside ``least`` .. `MAX_TOKENS`.
     """
     expected = f"a whole number of tokens between {least} and {MAX_TOKENS:,}"
+    problem = f"{column} is {_shown(value)}"
     if isinstance(value, str):
         value = value.strip()
         if _WHOLE.fullmatch(value):
@@ -59,12 +60,14 @@ def tokens(value: object, column: str, *, least: int) -> int:
             value = float(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
+    if value == math.inf:  # too many digits for a float
+        raise BadValue("absurd length", problem, expected)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadValue("not a whole number", f"{column} is {_shown(value)}", expected)
+        raise BadValue("not a whole number", problem, expected)
     if value < least:
-        raise BadValue("negative length" if value < 0 else "zero length", f"{column} is {_shown(value)}", expected)
+        raise BadValue("negative length" if value < 0 else "zero length", problem, expected)
     if value > MAX_TOKENS:
-        raise BadValue("absurd length", f"{column} is {_shown(value)}", expected)
+        raise BadValue("absurd length", problem, expected)
     return value
 
 
@@ -91,7 +94,7 @@ def nanoseconds(value: object, column: str, *, unit: str = "s") -> int:
     BadValue
         Neither of these, negative, not finite, or beyond `MAX_TIME`.
     """
-    given = value
+    problem = f"{column} is {_shown(value)}"
     if isinstance(value, str):
         text = value.strip()
         if _WHOLE.fullmatch(text):
@@ -105,9 +108,9 @@ def nanoseconds(value: object, column: str, *, unit: str = "s") -> int:
         value, scale = _from_datetime(value), 1
     expected = f"an arrival time: a number of {unit} from 0 to {MAX_TIME:.0e} s, or a date like 2025-01-31 12:00:00.5"
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise BadValue("not a time", f"{column} is {_shown(given)}", expected)
+        raise BadValue("not a time", problem, expected)
     if not 0 <= value * scale <= MAX_TIME * TIME_UNITS["s"]:
-        raise BadValue("negative time" if value < 0 else "absurd time", f"{column} is {_shown(given)}", expected)
+        raise BadValue("negative time" if value < 0 else "absurd time", problem, expected)
     return round(value * scale)
 
 
@@ -132,6 +135,6 @@ def _from_datetime(moment: datetime) -> int:
 
 
 def _shown(value: object) -> str:
-    """The value for a message, cut to a readable size."""
-    text = repr(value)
+    """The value for a message, cut to a readable size; digits of a text without quotes."""
+    text = value.strip() if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
