@@ -225,6 +225,12 @@ def test_ctas_of_a_cluster_exchange_shared_memory(arch: str, size: int) -> None:
     base = torch.arange(4).repeat_interleave(size) * size
     expected = base + (torch.arange(4 * size) % size + 1) % size
     assert torch.equal(out.cpu(), expected.int())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel.launch(4 * size, 32, (out,), cluster=size)
+    out.zero_()
+    graph.replay()
+    assert torch.equal(out.cpu(), expected.int())
 
 
 @pytest.mark.gpu

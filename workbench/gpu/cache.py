@@ -122,7 +122,8 @@ class DiskCache:
 
     def clear(self) -> None:
         """Delete every entry."""
-        shutil.rmtree(self.root, ignore_errors=True)
+        if self.root.exists():
+            shutil.rmtree(self.root)
 
     def _folder(self, key: str) -> Path:
         return self.root / key[:2] / key
@@ -134,7 +135,8 @@ class DiskCache:
         try:
             yield fresh
         finally:
-            shutil.rmtree(fresh, ignore_errors=True)  # gone already if it was renamed into place
+            if fresh.exists():  # else it was renamed into place
+                shutil.rmtree(fresh)
 
     @staticmethod
     def _write(folder: Path, entry: CacheEntry) -> None:
@@ -147,8 +149,7 @@ class DiskCache:
                 os.fsync(file.fileno())  # else a crash could leave a renamed folder of empty files
 
     def _publish(self, fresh: Path, folder: Path, key: str) -> None:
-        folder_is_free = not folder.exists()
-        if not folder_is_free and self.load(key) is None:
+        if folder.exists() and self.load(key) is None:
             with self._temporary(folder.parent) as aside, contextlib.suppress(FileNotFoundError):
                 folder.rename(aside / "damaged")  # another process may have moved it first
         try:
