@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -44,6 +46,19 @@ class Server:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
+
+
+def wait_until_reachable(port: int, seconds: float = 30) -> None:
+    """Return once something accepts connections at a port: Jupyter prints its address a little before it listens."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=seconds).close()
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, f"nothing listens at port {port}"
+            time.sleep(0.05)
+        else:
+            return
 
 
 @contextmanager
@@ -84,6 +99,7 @@ def serve(python: Path, *arguments: str, cwd: Path, env: dict[str, str]) -> Iter
             if line is None:
                 raise AssertionError(f"JupyterLab ended with {process.wait()}:\n{''.join(lines)}")
             if found := _ADDRESS.search(line):
+                wait_until_reachable(int(found[2]))
                 yield Server(found[1], int(found[2]), found[3], process, lines)
                 break
     finally:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import websocket
 
 from tests.installs import borrowing_environment, build_wheel, clean_environment, copy_sources, pip_install
 from tests.jupyter import Server, serve
@@ -67,14 +67,36 @@ def test_lab_wants_the_token(server: Server) -> None:
     assert server.get("/api/contents")[0] == 200
 
 
-def test_kernel_starts_where_the_path_has_a_space(server: Server) -> None:
+def test_kernel_finds_the_workbench_where_the_path_has_a_space(server: Server, python: Path) -> None:
     status, body = server.get("/api/kernels", data={"name": "python3"})
     assert status == 201, body
-    kernel = json.loads(body)["id"]
-    deadline = time.monotonic() + 60
-    while (state := json.loads(server.get(f"/api/kernels/{kernel}")[1])["execution_state"]) != "idle":
-        assert time.monotonic() < deadline, f"the kernel is still {state}"
-        time.sleep(0.2)
+    printed = execute(server, json.loads(body)["id"], "import workbench; print(workbench.__file__)")
+    assert Path(printed.strip()) == python.parents[2] / "workbench" / "__init__.py"
+
+
+def execute(server: Server, kernel: str, code: str) -> str:
+    """What a kernel prints for some code."""
+    header = {"msg_id": "1", "msg_type": "execute_request", "session": "test", "username": "", "version": "5.4"}
+    request = {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell", "buffers": []}
+    request["content"] = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
+    channel = websocket.create_connection(
+        f"ws://127.0.0.1:{server.port}/api/kernels/{kernel}/channels?token={server.token}", timeout=60
+    )
+    printed = ""
+    try:
+        channel.send(json.dumps(request))
+        while True:
+            message = json.loads(channel.recv())
+            if message["parent_header"].get("msg_id") != "1":
+                continue
+            content = message["content"]
+            assert message["msg_type"] != "error", content
+            if message["msg_type"] == "stream":
+                printed += content["text"]
+            elif message["msg_type"] == "status" and content["execution_state"] == "idle":
+                return printed
+    finally:
+        channel.close()
 
 
 def test_announcements_and_index_are_off(server: Server) -> None:
