@@ -112,11 +112,11 @@ from workbench.gpu.cache import CacheEntry, DiskCache
 cache, key = DiskCache(Path(sys.argv[1])), "ab" * 32
 entry = CacheEntry(b"code" * 100_000, "log", {"symbol": "f"})
 sys.stdin.readline()
-for turn in range(40):
+for turn in range(16):
     found = cache.load(key)
     assert found is None or found == entry
     cache.store(key, entry)
-    if turn % 8 == int(sys.argv[2]):
+    if turn % 4 == int(sys.argv[2]):
         try:
             (cache.root / "ab" / key / "kernel.cubin").write_bytes(b"damaged")
         except FileNotFoundError:

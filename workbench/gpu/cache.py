@@ -32,6 +32,7 @@ FORMAT = 1
 
 _CUBIN, _LOG, _ENTRY = "kernel.cubin", "compiler.log", "entry.json"
 _TEMPORARY = ".tmp-"
+_ATTEMPTS = 8  # each is lost only to another process that replaces the same damaged entry at the same moment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +99,8 @@ class DiskCache:
         CacheWarning
             The entry could not be written.
         """
+        if self.load(key) is not None:
+            return
         folder = self._folder(key)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -149,15 +152,18 @@ class DiskCache:
                 os.fsync(file.fileno())  # else a crash could leave a renamed folder of empty files
 
     def _publish(self, fresh: Path, folder: Path, key: str) -> None:
-        if folder.exists() and self.load(key) is None:
-            with self._temporary(folder.parent) as aside, contextlib.suppress(FileNotFoundError):
-                folder.rename(aside / "damaged")  # another process may have moved it first
-        try:
-            fresh.rename(folder)
-        except OSError:
-            # Another process was first. Its entry must be whole; if not, the folder itself is the trouble.
-            if self.load(key) is None:
-                raise
+        for attempt in range(_ATTEMPTS):
+            try:
+                fresh.rename(folder)
+            except OSError:  # something is there: the entry of another process, or a damaged one
+                if self.load(key) is not None:
+                    return
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                with self._temporary(folder.parent) as aside, contextlib.suppress(FileNotFoundError):
+                    folder.rename(aside / "damaged")  # another process may have moved it first
+            else:
+                return
 
 
 def _checksum(cubin: bytes, log: bytes, details: dict[str, Any]) -> str:

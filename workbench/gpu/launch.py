@@ -6,6 +6,7 @@ does not change between calls is kept: streams, launch configurations, and which
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 from collections.abc import Callable, Sequence
 from math import prod
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import InvalidArgument, LaunchError
-from workbench.gpu import driver, streams
+from workbench.gpu import driver, packed, streams
 from workbench.gpu.compile import CompiledKernel
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class Kernel:
             Threads a CTA in x, y and z.
         args : sequence
             One a kernel parameter: a torch tensor (its address), None (a null pointer), a NumPy scalar of the
-            parameter's type, or a tensor map. Python numbers are refused, for they do not tell their size.
+            parameter's type, or a tensor map. Python numbers are refused, for they do not tell their size. A kernel
+            whose one parameter is a structure takes one `ctypes.Structure`, with addresses filled in by the caller.
         stream : torch.cuda.Stream or int, optional
             Stream or its address. By default torch's current stream, so a graph being captured captures the launch.
         shared_bytes : int
@@ -99,6 +101,9 @@ class Kernel:
         LaunchError
             The driver refuses the launch.
         """
+        if len(args) == 1 and isinstance(args[0], ctypes.Structure):
+            self._launch_structure(grid, block, args[0], stream, shared_bytes, cluster, pdl)
+            return
         values, device = self._values(args)
         shape = (grid, block, shared_bytes, cluster, pdl)
         config = self._configs.get(shape) or self._configure(*shape)
@@ -121,6 +126,41 @@ class Kernel:
                 f"{self.compiled}: the launch of grid {grid}, block {block}, {shared_bytes} bytes of dynamic shared "
                 f"memory, cluster {cluster} on {loaded.device.name} failed: {error}"
             ) from None
+
+    def _launch_structure(
+        self,
+        grid: Size,
+        block: Size,
+        parameters: ctypes.Structure,
+        stream: Any,
+        shared_bytes: int,
+        cluster: Size | None,
+        pdl: bool,
+    ) -> None:
+        kinds = (type(parameters),)
+        if kinds not in self._accepted:
+            self._check_sizes([parameters])
+            self._accepted.add(kinds)
+        current = streams.current_device()
+        streams.enter_context(current)
+        loaded = self._loaded.get(current) or self._load(current)
+        if shared_bytes > loaded.dynamic_shared:
+            self._allow_shared(loaded, shared_bytes)
+        size = None if cluster is None else _three("cluster", cluster)
+        if size is not None and prod(size) > loaded.cluster_ctas:
+            self._allow_cluster(loaded, size)
+        target = streams.current_stream(current) if stream is None else streams.as_stream(stream)
+        packed.launch_structure(
+            int(loaded.kernel.handle),
+            parameters,
+            grid=_three("grid", grid),
+            block=_three("block", block),
+            cluster=size,
+            shared_bytes=shared_bytes,
+            pdl=pdl,
+            stream=int(target.handle),
+            what=f"launch of {self.compiled} with grid {grid}, block {block}, {shared_bytes} bytes of shared memory",
+        )
 
     def load(self, device: int | None = None) -> None:
         """Load the kernel, so that no later launch has to.
@@ -270,6 +310,8 @@ def _size_of(arg: Any) -> int | None:
         return _POINTER_BYTES
     if isinstance(arg, np.number | np.bool_):
         return arg.itemsize
+    if isinstance(arg, ctypes.Structure):
+        return ctypes.sizeof(arg)
     return _TENSOR_MAP_BYTES if type(arg).__name__ == "TensorMapDescriptor" else None
 
 
