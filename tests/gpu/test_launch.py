@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,34 @@ def test_arguments_of_the_wrong_size_are_refused(saxpy: Source, args: tuple[obje
 def test_a_tensor_on_the_cpu_is_refused(saxpy: Source) -> None:
     with pytest.raises(InvalidArgument, match=r"argument 1 is a tensor on cpu; move it to a GPU"):
         saxpy_kernel(saxpy).launch(1, 128, (np.float32(2), torch.zeros(3), None, np.int32(3)))
+
+
+class Parameters(ctypes.Structure):
+    """What the kernel of `structure` takes."""
+
+    _fields_ = (("out", ctypes.c_void_p), ("start", ctypes.c_int), ("factor", ctypes.c_float))
+
+
+@pytest.fixture
+def structure() -> Source:
+    """``f(Parameters)``: a kernel whose one parameter is a structure."""
+    return Source.inline(
+        """
+        struct Parameters { float* out; int start; float factor; };
+        extern "C" __global__ void f(const __grid_constant__ Parameters given) {
+            given.out[threadIdx.x] = (given.start + (int)(blockDim.x * blockIdx.x)) * given.factor;
+        }
+        """
+    )
+
+
+def test_a_structure_of_the_wrong_size_is_refused(structure: Source) -> None:
+    class Short(ctypes.Structure):
+        _fields_ = (("out", ctypes.c_void_p),)
+
+    kernel = Kernel(compile_kernel(structure, "f"))
+    with pytest.raises(InvalidArgument, match="argument 0 is a Short with 8 bytes; the kernel's parameter has 16"):
+        kernel.launch(1, 32, (Short(),))
 
 
 @pytest.mark.parametrize(
@@ -88,6 +118,25 @@ def test_saxpy(saxpy: Source, arch: str, count: int) -> None:
     expected = 3.0 * x.double() + y.double()
     kernel.launch(-(-count // 128), 128, (np.float32(3), x, y, np.int32(count)))
     torch.testing.assert_close(y.double(), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("pdl", [False, True])
+def test_a_structure_reaches_the_kernel_also_in_a_graph(structure: Source, arch: str, pdl: bool) -> None:
+    kernel = Kernel(compile_kernel(structure, "f", arch=arch))
+    out = torch.zeros(32, device="cuda")
+    given = Parameters(out.data_ptr(), 6, 0.5)
+    kernel.launch(1, 32, (given,), pdl=pdl)
+    assert torch.equal(out, torch.full_like(out, 3.0))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel.launch(1, 32, (given,), pdl=pdl)
+    given.start = 100  # the captured launch keeps its copy
+    out.zero_()
+    graph.replay()
+    assert torch.equal(out, torch.full_like(out, 3.0))
+    with pytest.raises(LaunchError, match=r"grid \(1, 70000\)"):
+        kernel.launch((1, 70_000), 32, (given,))
 
 
 @pytest.mark.gpu

@@ -35,6 +35,7 @@ class _Loaded:
     """A kernel on one device, with what it was allowed there."""
 
     kernel: Any
+    handle: int
     submit: Callable[..., None]
     device: driver.Device
     dynamic_shared: int = 0
@@ -101,9 +102,6 @@ class Kernel:
         LaunchError
             The driver refuses the launch.
         """
-        if len(args) == 1 and isinstance(args[0], ctypes.Structure):
-            self._launch_structure(grid, block, args[0], stream, shared_bytes, cluster, pdl)
-            return
         values, device = self._values(args)
         shape = (grid, block, shared_bytes, cluster, pdl)
         config = self._configs.get(shape) or self._configure(*shape)
@@ -120,47 +118,24 @@ class Kernel:
             self._allow_cluster(loaded, cluster)
         target = streams.current_stream(current) if stream is None else streams.as_stream(stream)
         try:
-            loaded.submit(target, config, loaded.kernel, *values)
-        except _cuda_errors() as error:
+            if len(values) == 1 and isinstance(values[0], ctypes.Structure):
+                packed.launch_structure(
+                    loaded.handle,
+                    values[0],
+                    grid=_three("grid", grid),
+                    block=_three("block", block),
+                    cluster=None if cluster is None else _three("cluster", cluster),
+                    shared_bytes=shared_bytes,
+                    pdl=pdl,
+                    stream=int(target.handle),
+                )
+            else:
+                loaded.submit(target, config, loaded.kernel, *values)
+        except (LaunchError, _cuda_errors()) as error:
             raise LaunchError(
                 f"{self.compiled}: the launch of grid {grid}, block {block}, {shared_bytes} bytes of dynamic shared "
                 f"memory, cluster {cluster} on {loaded.device.name} failed: {error}"
             ) from None
-
-    def _launch_structure(
-        self,
-        grid: Size,
-        block: Size,
-        parameters: ctypes.Structure,
-        stream: Any,
-        shared_bytes: int,
-        cluster: Size | None,
-        pdl: bool,
-    ) -> None:
-        kinds = (type(parameters),)
-        if kinds not in self._accepted:
-            self._check_sizes([parameters])
-            self._accepted.add(kinds)
-        current = streams.current_device()
-        streams.enter_context(current)
-        loaded = self._loaded.get(current) or self._load(current)
-        if shared_bytes > loaded.dynamic_shared:
-            self._allow_shared(loaded, shared_bytes)
-        size = None if cluster is None else _three("cluster", cluster)
-        if size is not None and prod(size) > loaded.cluster_ctas:
-            self._allow_cluster(loaded, size)
-        target = streams.current_stream(current) if stream is None else streams.as_stream(stream)
-        packed.launch_structure(
-            int(loaded.kernel.handle),
-            parameters,
-            grid=_three("grid", grid),
-            block=_three("block", block),
-            cluster=size,
-            shared_bytes=shared_bytes,
-            pdl=pdl,
-            stream=int(target.handle),
-            what=f"launch of {self.compiled} with grid {grid}, block {block}, {shared_bytes} bytes of shared memory",
-        )
 
     def load(self, device: int | None = None) -> None:
         """Load the kernel, so that no later launch has to.
@@ -200,7 +175,7 @@ class Kernel:
             raise LaunchError(f"{self.compiled} cannot be loaded on {device.name}: {error}") from None
         # The driver would put off part of the loading to the first launch, and that may be in a capture.
         driver.check(cuda.cuKernelGetFunction(kernel.handle), f"loading {self.compiled} on {device.name}")
-        self._loaded[index] = _Loaded(kernel, launch, device)
+        self._loaded[index] = _Loaded(kernel, int(kernel.handle), launch, device)
         return self._loaded[index]
 
     def _check_architecture(self, device: driver.Device) -> None:
@@ -223,7 +198,11 @@ class Kernel:
         values: list[Any] = []
         device = None
         for position, arg in enumerate(args):
-            if hasattr(arg, "data_ptr"):
+            if isinstance(arg, np.generic):  # asked first: an attribute that a NumPy scalar lacks is slow to look up
+                values.append(arg)
+            elif arg is None:
+                values.append(0)
+            elif hasattr(arg, "data_ptr"):
                 where = arg.get_device()
                 if where < 0 or (device is not None and where != device):
                     raise InvalidArgument(
@@ -233,7 +212,7 @@ class Kernel:
                 device = where
                 values.append(arg.data_ptr())
             else:
-                values.append(0 if arg is None else arg)
+                values.append(arg)
         return values, device
 
     def _check_sizes(self, args: Sequence[Any]) -> None:

@@ -50,7 +50,6 @@ def launch_structure(
     shared_bytes: int,
     pdl: bool,
     stream: int,
-    what: str,
 ) -> None:
     """Launch ``kernel`` with ``parameters`` as its one argument; the driver copies it before this returns.
 
@@ -68,8 +67,6 @@ def launch_structure(
         Programmatic dependent launch.
     stream : int
         Handle of the stream.
-    what : str
-        Named in the error.
 
     Raises
     ------
@@ -81,4 +78,4 @@ def launch_structure(
     pointers = (ctypes.c_void_p * 1)(ctypes.addressof(parameters))
     config = _configuration(grid, block, cluster, shared_bytes, pdl, stream)
     status = cuda.cuLaunchKernelEx(config, cuda.CUfunction(kernel), ctypes.addressof(pointers), 0)
-    driver.check(status, what)
+    driver.check(status, "cuLaunchKernelEx")
