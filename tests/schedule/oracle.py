@@ -6,6 +6,7 @@ decode scheduler as its description gives it; the others are the definitions of 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -137,9 +138,7 @@ def readers(
     return wanted, strays
 
 
-def is_partition(
-    lengths: list[int], num_kv_heads: int, tile: int, bins: list[list[tuple[int, int, int, int]]]
-) -> bool:
+def is_partition(lengths: list[int], num_kv_heads: int, tile: int, bins: list[list[tuple[int, int, int, int]]]) -> bool:
     """Whether every tile is read by exactly one piece, and every piece reads something that exists."""
     wanted, strays = readers(lengths, num_kv_heads, tile, bins)
     pieces_read = all(count > 0 for entries in bins for _, _, _, count in entries)
@@ -157,7 +156,7 @@ def cut_stream(
         for at in range(tiles_of(length, tile))
     ]
     bins: list[list[tuple[int, int, int, int]]] = []
-    for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+    for low, high in itertools.pairwise(cuts):
         own: list[tuple[int, int, int, int]] = []
         for head, request, at in stream[low:high]:
             if own and own[-1][:2] == (head, request):

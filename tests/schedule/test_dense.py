@@ -136,8 +136,7 @@ def test_a_changed_buffer_is_refused_or_means_what_it_says(data: st.DataObject) 
         buffer[at] = data.draw(st.one_of(st.integers(-3, 70), st.sampled_from([2**31 - 1, -(2**31)])))
     try:
         plan = DecodePlan.decode(buffer)
-    except InvalidPlan as error:
-        assert error.problems
+    except InvalidPlan:
         return
     buffer[4] = 0
     np.testing.assert_array_equal(plan.encode(), buffer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,8 +31,8 @@ def test_candidates_are_cuts_of_the_whole_stream(problem: DecodeProblem, cost: o
 @given(problems(), costs(), st.data())
 def test_sums_predict_exactly_what_the_plan_costs(problem: DecodeProblem, cost: object, data: st.DataObject) -> None:
     candidates = balanced(cost).candidates(problem)
-    inner = data.draw(st.lists(st.integers(0, problem.total_tiles), min_size=problem.num_ctas - 1,
-                               max_size=problem.num_ctas - 1))  # fmt: skip
+    between = problem.num_ctas - 1
+    inner = data.draw(st.lists(st.integers(0, problem.total_tiles), min_size=between, max_size=between))
     candidates.append(np.array([0, *sorted(inner), problem.total_tiles]))
     for cuts in candidates:
         sums, plan = sum_bins(problem, cuts), plan_from_cuts(problem, "x", cuts)
@@ -126,9 +126,7 @@ def test_each_bin_can_be_computed_alone(problem: DecodeProblem, cost: object, da
     budgets = [max(even, problem.min_process_len // problem.tile)] + [f for f in (1, 2, 4, 8, 16, 32) if f > even]
     reach = even // 8
     tile_ns = max(cost.cta_tile_ns(problem.tile), cost.stream_ns(problem.num_ctas, problem.tile))
-    weighted = [
-        alone.weighted_cut(at, tile_ns, cost.constants.descriptor_ns, problem.num_ctas) for at in (c, c + 1)
-    ]
+    weighted = [alone.weighted_cut(at, tile_ns, cost.constants.descriptor_ns, problem.num_ctas) for at in (c, c + 1)]
     ends = [[min(at * budget, total) for at in (c, c + 1)] for budget in budgets]
     for fill in ([min(at * even, total) for at in (c, c + 1)], weighted):
         if fill[0] is not None:
@@ -156,4 +154,3 @@ def test_snapping_moves_a_cut_only_to_a_near_edge(problem: DecodeProblem, data: 
         else:
             assert moved in edges
             assert abs(moved - cut) == nearest
-    assert bisect_left(edges, 0) == 0

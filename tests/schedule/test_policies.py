@@ -161,7 +161,7 @@ def test_policies_that_do_not_exist(policy: object, words: str) -> None:
 
 
 def test_balanced_takes_a_cost_model_and_nothing_else() -> None:
-    with pytest.raises(InvalidArgument, match="cost is 'H100'. Give a cost model"):
+    with pytest.raises(InvalidArgument, match=r"cost is 'H100'\. Give a cost model"):
         balanced("H100")
 
 
@@ -207,7 +207,7 @@ class Stranger:
 def test_a_users_policy_object() -> None:
     mine = plan_decode([300], num_kv_heads=1, num_ctas=2, policy=Stranger(lpt().plan))
     assert isinstance(mine, DecodePlan)
-    with pytest.raises(InvalidPlan, match="stranger: not a valid plan:\n.*returned NoneType, not a DecodePlan"):
+    with pytest.raises(InvalidPlan, match=r"stranger: not a valid plan:\n.*returned NoneType, not a DecodePlan"):
         plan_decode([300], num_kv_heads=1, num_ctas=2, policy=Stranger(None))
     with pytest.raises(InvalidPlan, match="not a DecodePlan of that problem"):
         plan_decode([301], num_kv_heads=1, num_ctas=2, policy=Stranger(mine))

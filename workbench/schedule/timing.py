@@ -58,7 +58,8 @@ def place(plan: DecodePlan, cost: CostModel | None = None) -> Spans:
     """Lay the descriptors of ``plan`` on the time axis.
 
     Bins of a persistent plan all start at 0. The CTAs of a static grid start in order, each on the slot that becomes
-    free first, as the hardware's block scheduler does.
+    free first, as the hardware's block scheduler does. Which one that is, is decided with the tile time of an even
+    spread, because the plan's own tile time depends on it.
     """
     cost = given_or_default(cost)
     c = cost.constants
