@@ -6,8 +6,9 @@ PY     := $(VENV)/bin/python
 TRACE  ?=
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist loadfile
 
-# FULL=1 brings torch and Triton, FULL=0 leaves them out; unsaid, the NVIDIA driver's presence decides.
-FULL ?= $(shell $(PYTHON) -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null && echo 1 || echo 0)
+# FULL=1 brings torch and Triton, FULL=0 leaves them out; unsaid, what is installed already and the NVIDIA driver decide.
+HAS_DRIVER = $(shell $(PYTHON) -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null && echo 1 || echo 0)
+FULL ?= $(if $(wildcard $(VENV)/.installed-full $(VENV)/.installed-test),1,$(HAS_DRIVER))
 ifeq ($(FULL),1)
 SET := full
 else
