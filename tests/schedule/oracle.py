@@ -199,16 +199,14 @@ def first_free(durations: list[int], num_slots: int) -> list[tuple[int, int]]:
     busy_until: list[int | None] = [None] * num_slots
     now = 0
     while len(placed) < len(durations):
+        busy_until = [None if end is not None and end <= now else end for end in busy_until]
         free = [s for s in range(num_slots) if busy_until[s] is None]
         if free:
-            # Several free slots: the one that became free first got there before; all of them are free since `now`
-            # or earlier, and the scheduler keeps them in the order in which they became free.
             slot = min(free, key=lambda s: (freed_at(placed, durations, s), s))
             placed.append((slot, now))
             busy_until[slot] = now + durations[len(placed) - 1]
-            continue
-        now = min(end for end in busy_until if end is not None)
-        busy_until = [None if end == now else end for end in busy_until]
+        else:
+            now = min(end for end in busy_until if end is not None)
     return placed
 
 
