@@ -117,8 +117,12 @@ def test_a_log_that_contradicts_the_cubin_is_noticed(saxpy: Source) -> None:
     other = re.sub(r"Used \d+ registers", "Used 99 registers", kernel.log)
     with pytest.raises(ValueError, match="contradict"):
         read_facts(other, kernel.cubin, "saxpy")
-    with pytest.raises(ValueError, match="does not describe"):
-        read_facts("ptxas info : nothing", kernel.cubin, "saxpy")
+
+
+def test_without_the_log_the_cubin_tells_all_but_spills_of_a_kernel_with_a_stack(saxpy: Source) -> None:
+    kernel = compile_kernel(saxpy, "saxpy", defines={"BLOCK": 128})
+    assert kernel.facts.stack_bytes == 0
+    assert read_facts("ptxas info : nothing", kernel.cubin, "saxpy") == kernel.facts
 
 
 def test_what_is_no_cubin_is_refused(saxpy: Source) -> None:

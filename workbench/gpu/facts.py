@@ -29,8 +29,8 @@ class ResourceFacts:
         32-bit registers a thread.
     stack_bytes : int
         Local memory a thread keeps arrays in that did not fit registers.
-    spill_store_bytes, spill_load_bytes : int
-        Local memory traffic a thread has because registers ran out.
+    spill_store_bytes, spill_load_bytes : int or None
+        Local memory traffic a thread has because registers ran out; None where the compiler's log does not tell.
     shared_bytes : int
         Static shared memory a CTA, without the driver's reserve. Dynamic shared memory comes with the launch.
     constant_bytes : int
@@ -47,8 +47,8 @@ class ResourceFacts:
 
     registers: int
     stack_bytes: int
-    spill_store_bytes: int
-    spill_load_bytes: int
+    spill_store_bytes: int | None
+    spill_load_bytes: int | None
     shared_bytes: int
     constant_bytes: int
     parameter_sizes: tuple[int, ...]
@@ -87,16 +87,31 @@ def read_facts(log: str, cubin: bytes, symbol: str) -> ResourceFacts:
     Raises
     ------
     ValueError
-        One of the two does not describe the kernel, or they contradict each other.
+        The cubin does not hold the kernel, or log and cubin contradict each other.
     """
+    kernel = elf.read_kernel(cubin, symbol)
     start = log.find(f"Compiling entry function '{symbol}'")
     properties = _PROPERTIES.search(log, start) if start >= 0 else None
     if properties is None:
-        raise ValueError(f"The assembler's log does not describe {symbol!r}:\n{log}")
+        # Some installations of the compiler keep the assembler's lines to themselves. The cubin knows the rest; a thread
+        # with no local memory has no spills, and of one that has some we do not know.
+        unknown = None if kernel.stack_bytes else 0
+        reserve = 1024 if kernel.shared_bytes >= 1024 else 0
+        return ResourceFacts(
+            registers=kernel.registers,
+            stack_bytes=kernel.stack_bytes,
+            spill_store_bytes=unknown,
+            spill_load_bytes=unknown,
+            shared_bytes=kernel.shared_bytes - reserve,
+            constant_bytes=kernel.constant_bytes,
+            parameter_sizes=kernel.parameter_sizes,
+            max_threads=kernel.max_threads,
+            barriers=kernel.barriers,
+            code_bytes=kernel.code_bytes,
+        )
     stack, spill_stores, spill_loads, registers, barriers = (int(number or 0) for number in properties.groups()[:5])
     shared = _SHARED.search(properties[6])
     shared_bytes = int(shared[1]) if shared else 0
-    kernel = elf.read_kernel(cubin, symbol)
     said = (registers, stack, barriers, shared_bytes)
     reserve = kernel.shared_bytes - shared_bytes
     if said[:3] != (kernel.registers, kernel.stack_bytes, kernel.barriers) or reserve not in (0, 1024):

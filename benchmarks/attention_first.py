@@ -1,0 +1,177 @@
+"""Development run on a GPU: task maps equal to the CPU, errors against float64, first times."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from workbench.measure.attention_inputs import make_inputs
+from workbench.measure.timing import time_interleaved
+from workbench.ops.attention_decode import (
+    AttentionConfig, AttentionShape, attention_decode, attention_reference, build_task_map, upload_plan, write_dense,
+)
+from workbench.schedule import plan_decode
+
+CASES = {
+    "64x0.5K": [512] * 64,
+    "64x4K": [4096] * 64,
+    "32x0.125K+32x4K": [128] * 32 + [4096] * 32,
+    "2x32K+30x4K": [32768] * 2 + [4096] * 30,
+    "1x64K+15x4K": [65536] + [4096] * 15,
+    "1x128K+31x4K": [131072] + [4096] * 31,
+}
+
+
+def rel(a, b):
+    a, b = a.double(), b.double()
+    return float((a - b).norm() / b.norm()) if float(b.norm()) > 0 else float((a - b).norm())
+
+
+def maps():
+    rng = np.random.default_rng(1)
+    bad = 0
+    n = 0
+    t0 = time.time()
+    for trial in range(120):
+        B = int(rng.choice([0, 1, 2, 3, 7, 33, 64, 200, 513, 2048, 5000, 16384], p=[.02,.08,.1,.1,.15,.15,.15,.1,.08,.03,.02,.02]))
+        kind = trial % 5
+        L = {0: lambda: rng.integers(0, 9000, B), 1: lambda: np.minimum(rng.lognormal(6, 2, B), 131072),
+             2: lambda: rng.choice([0, 1, 63, 64, 65, 127, 128, 129, 4096], B), 3: lambda: np.full(B, 4096),
+             4: lambda: rng.integers(0, 40, B)}[kind]().astype(np.int64)
+        if B and kind == 0 and trial % 2:
+            L[rng.integers(B)] = 100000
+        h = int(rng.choice([1, 2, 4, 8])); C = int(rng.choice([132, 264, 396, 528])); m = int(rng.choice([0, 64, 512, 1024]))
+        tile = int(rng.choice([32, 64, 128])); q = int(rng.integers(1, 5))
+        seq = torch.tensor(L, dtype=torch.int32, device="cuda")
+        for policy in ("hpc-ops", "balanced"):
+            n += 1
+            cfg = AttentionConfig(tile=tile)
+            tm = build_task_map(seq, num_kv_heads=h, max_seq_len=131072, num_ctas=C, min_process_len=m, policy=policy, q_len=q, config=cfg)
+            cpu = plan_decode(L, num_kv_heads=h, num_ctas=C, min_process_len=m, policy=policy, tile=tile, q_len=q)
+            gpu = tm.plan(L)
+            ok = np.array_equal(cpu.bin_offsets, gpu.bin_offsets) and np.array_equal(cpu.descriptors, gpu.descriptors)
+            if ok and policy == "hpc-ops" and tile == 64:
+                ok = np.array_equal(write_dense(tm, seq).cpu().numpy(), cpu.encode())
+            if not ok:
+                bad += 1
+                if bad < 8:
+                    print("MAP DIFF", policy, "B", B, "h", h, "C", C, "m", m, "tile", tile, "kind", kind, "chosen", tm.header.tolist())
+    print(f"maps: {n} compared, {bad} differ, {time.time()-t0:.1f}s")
+    golden = Path("golden.npz") if Path("golden.npz").exists() else Path(".carry/golden.npz")
+    if golden.exists():
+        z = np.load(golden); ok = 0; ks = sorted({k[:3] for k in z.files})
+        for k in ks:
+            h, q, m, inc, C = map(int, z[k + "_args"]); L = z[k + "_lengths"].astype(np.int64) + (0 if inc else q)
+            seq = torch.tensor(L, dtype=torch.int32, device="cuda")
+            tm = build_task_map(seq, num_kv_heads=h, max_seq_len=int(L.max()), num_ctas=C, min_process_len=m, policy="hpc-ops", q_len=q)
+            ok += np.array_equal(write_dense(tm, seq).cpu().numpy(), z[k + "_buffer"])
+        print(f"golden: {ok} of {len(ks)}")
+
+
+def errors(limit_s=120):
+    rng = np.random.default_rng(0)
+    t0 = time.time()
+    worst = {}
+    n = 0
+    combos = list(itertools.product((128, 64, 256), (8, 4, 1, 2, 16), (1, 2, 3, 4), ("fp8", "bf16", "mixed", "token")))
+    rng.shuffle(combos)
+    for i, (D, G, Q, kind) in enumerate(combos):
+        D, G, Q = int(D), int(G), int(Q)
+        if time.time() - t0 > limit_s:
+            print("time limit at", i, "of", len(combos)); break
+        page = int(rng.choice([16, 32, 64, 128])); H = int(rng.choice([1, 2, 4])); layout = str(rng.choice(["nhd", "hnd", "combined"]))
+        dev = float(rng.choice([0.06, 1, 3])); ruling = [None, "first", "middle", "last"][int(rng.integers(4))]
+        L = np.concatenate([rng.integers(0, 300, 5), rng.integers(500, 6000, 3), [0, 1, 2, 16, 17, 63, 64, 65, int(rng.integers(8000, 20000))]])
+        kw = dict(fp8=dict(cache="fp8", query="fp8"), bf16=dict(cache="bf16", query="bf16"), mixed=dict(cache="fp8", query="bf16"), token=dict(cache="fp8", query="fp8", k_scale_per_token=True))[str(kind)]
+        try:
+            x = make_inputs(L, group=G, kv_heads=H, head_dim=D, page_size=page, q_len=Q, layout=layout, score_deviation=dev, ruling_key=ruling, seed=i, **kw)
+            ref, ref_lse = attention_reference(*x.arguments(), **x.keywords())
+            policy = ["balanced", "hpc-ops"][i % 2]
+            tm = build_task_map(x.seq_lens, num_kv_heads=H, max_seq_len=20000, q_len=Q, policy=policy)
+            out = torch.full(x.q.shape, float("nan"), dtype=torch.bfloat16, device="cuda")
+            o, lse = attention_decode(*x.arguments(), **x.keywords(), task_map=tm, out=out, return_lse=True)
+            torch.cuda.synchronize()
+            e = rel(o, ref); fin = torch.isfinite(ref_lse)
+            el = float((lse[fin].double() - ref_lse[fin]).abs().max()) if fin.any() else 0.0
+            same = bool((torch.isfinite(lse) == fin).all()); nan = int(torch.isnan(o).sum())
+            cnt = int(tm.counters.abs().sum())
+            n += 1
+            limit = 0.0025 if kind == "bf16" else 0.004
+            key = (str(kind), D)
+            worst[key] = max(worst.get(key, 0), e)
+            if not e <= limit or el > 2e-3 or not same or nan or cnt:
+                print("BAD", D, G, Q, kind, "page", page, "H", H, layout, "dev", dev, ruling, policy, f"err {e:.4g} lse {el:.3g} same {same} nan {nan} counters {cnt}")
+        except Exception as ex:
+            print("EXC", D, G, Q, kind, repr(ex)[:600]); n_exc = worst.get("exc", 0) + 1; worst["exc"] = n_exc
+            if n_exc > 5: raise 
+            if "launch" in repr(ex) or "illegal" in repr(ex): traceback.print_exc(); return
+    print(f"errors: {n} combinations in {time.time()-t0:.1f}s; worst", {k: f"{v:.2e}" for k, v in sorted(worst.items())})
+
+
+def times():
+    torch.cuda.synchronize()
+    for dtype in ("fp8", "bf16"):
+        print(dtype)
+        for name, L in CASES.items():
+            element = 1 if dtype == "fp8" else 2
+            sets = max(2, min(24, -(-int(3e8) // (sum(L) * 256 * element))))
+            xs = [make_inputs(L, cache=dtype, query=dtype, seed=s, poison=False, score_deviation=1.0) for s in range(sets)]
+            configs = {}
+            st8 = (8, 6) if dtype == "fp8" else (8, 3)
+            configs["8w1c"] = AttentionConfig(warps=8, stages=st8[1] if dtype == "fp8" else 3, ctas_per_sm=1)
+            configs["4w2c"] = AttentionConfig(warps=4, stages=6 if dtype == "fp8" else 3, ctas_per_sm=2)
+            configs["4w1c"] = AttentionConfig(warps=4, stages=12 if dtype == "fp8" else 6, ctas_per_sm=1)
+            configs["4w3c"] = AttentionConfig(warps=4, stages=3 if dtype == "fp8" else 2, ctas_per_sm=3 if dtype == "fp8" else 2)
+            variants = {}
+            for cname, cfg in configs.items():
+                for policy in ("balanced", "hpc-ops"):
+                    for pdl in (True, False):
+                        if not pdl and (cname, policy) != ("8w1c", "balanced"):
+                            continue
+                        cfg2 = AttentionConfig(warps=cfg.warps, stages=cfg.stages, ctas_per_sm=cfg.ctas_per_sm, pdl=pdl)
+                        calls = []
+                        for x in xs:
+                            tm = build_task_map(x.seq_lens, num_kv_heads=1, max_seq_len=max(L), policy=policy, config=cfg2)
+                            out = torch.empty(x.q.shape, dtype=torch.bfloat16, device="cuda")
+                            calls.append(lambda x=x, tm=tm, out=out, c=cfg2: attention_decode(*x.arguments(), **x.keywords(), task_map=tm, out=out, config=c))
+                        variants[f"{cname}/{policy[:3]}{'' if pdl else '/nopdl'}"] = calls
+            calls = []
+            for x in xs:
+                tm = build_task_map(x.seq_lens, num_kv_heads=1, max_seq_len=max(L))
+                calls.append(lambda x=x, tm=tm: build_task_map(x.seq_lens, num_kv_heads=1, max_seq_len=max(L), out=tm))
+            variants["map"] = calls
+            try:
+                r = time_interleaved(variants)
+                print(f"{name:18s}", " ".join(f"{k} {v.median_us:.1f}" for k, v in r.items()), flush=True)
+            except Exception as ex:
+                print(name, "EXC", repr(ex)[:500]); traceback.print_exc(); return
+            del xs, variants, calls
+    L = [4096] * 2048
+    seqs = [torch.tensor(L, dtype=torch.int32, device="cuda") for _ in range(8)]
+    for policy in ("balanced", "hpc-ops"):
+        for C in (132, 528):
+            calls = []
+            for s in seqs:
+                tm = build_task_map(s, num_kv_heads=1, max_seq_len=4096, num_ctas=C, policy=policy)
+                calls.append(lambda s=s, tm=tm: build_task_map(s, num_kv_heads=1, max_seq_len=4096, num_ctas=C, policy=policy, out=tm))
+            r = time_interleaved({"m": calls})
+            print("map 2048x4K", policy, C, f"{r['m'].median_us:.2f}")
+
+
+if __name__ == "__main__":
+    p = torch.cuda.get_device_properties(0)
+    print(p.name, p.multi_processor_count, torch.__version__)
+    t = time.time()
+    for what in sys.argv[1:] or ["maps", "errors", "times"]:
+        try:
+            globals()[what]()
+        except Exception:
+            traceback.print_exc()
+        print(f"[{what} done at {time.time()-t:.0f}s]", flush=True)

@@ -1,0 +1,183 @@
+"""The public function of decode attention, its argument checks and its torch custom op."""
+
+from __future__ import annotations
+
+import torch
+
+from workbench.errors import InvalidArgument
+from workbench.ops.attention_decode import cuda
+from workbench.ops.attention_decode.checks import infer_shape
+from workbench.ops.attention_decode.config import AttentionConfig, default_config
+from workbench.ops.attention_decode.task_map import TaskMap, build_task_map
+
+
+@torch.library.custom_op(
+    "workbench::attention_decode",
+    mutates_args=("counters", "partial_out", "partial_sum", "out", "lse"),
+    device_types="cuda",
+)
+def _attention_decode(
+    q: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    block_table: torch.Tensor,
+    task_map: torch.Tensor,
+    header: torch.Tensor,
+    empties: torch.Tensor,
+    counters: torch.Tensor,
+    partial_out: torch.Tensor,
+    partial_sum: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor | None,
+    q_scale: torch.Tensor | None,
+    k_scale: torch.Tensor | None,
+    v_scale: torch.Tensor | None,
+    q_len: int,
+    scale: float,
+    num_bins: int,
+    max_batch: int,
+    warps: int,
+    stages: int,
+    ctas_per_sm: int,
+    tile: int,
+    pdl: bool,
+) -> None:
+    cuda.launch(
+        infer_shape(q, k_cache, q_len, k_scale),
+        AttentionConfig(warps=warps, stages=stages, ctas_per_sm=ctas_per_sm, tile=tile, pdl=pdl),
+        q=q,
+        k_cache=k_cache,
+        v_cache=v_cache,
+        block_table=block_table,
+        map_=task_map,
+        header=header,
+        empties=empties,
+        num_bins=num_bins,
+        max_batch=max_batch,
+        counters=counters,
+        partial_out=partial_out,
+        partial_sum=partial_sum,
+        out=out,
+        lse=lse,
+        q_scale=q_scale,
+        k_scale=k_scale,
+        v_scale=v_scale,
+        scale=scale,
+    )
+
+
+@_attention_decode.register_fake
+def _(*args: object) -> None:
+    return None
+
+
+def attention_decode(
+    q: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    block_table: torch.Tensor,
+    seq_lens: torch.Tensor,
+    *,
+    task_map: TaskMap | None = None,
+    q_scale: torch.Tensor | None = None,
+    k_scale: torch.Tensor | None = None,
+    v_scale: torch.Tensor | None = None,
+    q_len: int = 1,
+    scale: float | None = None,
+    return_lse: bool = False,
+    config: AttentionConfig | None = None,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """Attention of the newest ``q_len`` tokens of each request over its paged KV cache.
+
+    ``softmax(q k^T * q_scale * k_scale * scale + causal) v * v_scale``; query row ``s`` of a request of length ``L``
+    sees keys ``j <= L - q_len + s``. A row that sees none gives zeros and LSE -inf.
+
+    Parameters
+    ----------
+    q : bf16 or E4M3 tensor [batch * q_len, q_heads, head_dim], CUDA
+        Head dim 64, 128 or 256, contiguous in the last dimension.
+    k_cache, v_cache : bf16 or E4M3 tensors [pages, page_size, kv_heads, head_dim], CUDA
+        Any strides that are multiples of 16 bytes, the last dimension contiguous: HND and combined caches are views.
+        ``q_heads / kv_heads`` is 1, 2, 4, 8 or 16; page size 16, 32, 64 or 128.
+    block_table : int32 tensor [batch, max_pages], CUDA
+        Pages of each request; entries past its length are never read.
+    seq_lens : int32 tensor [batch], CUDA
+        Live KV lengths, the new tokens included.
+    task_map : TaskMap, optional
+        Made for these lengths by :func:`build_task_map` or :func:`upload_plan`. Default: built here (one more launch).
+    q_scale : float32 tensor [batch * q_len, q_heads], optional
+    k_scale : float32 tensor [1] or [pages, page_size, kv_heads], optional
+    v_scale : float32 tensor [1] or [kv_heads], optional
+    q_len : int
+        Query tokens a request, 1 to 4.
+    scale : float, optional
+        Softmax scale; default ``head_dim ** -0.5``.
+    return_lse : bool
+        Also return the natural-log LSE.
+    config : AttentionConfig, optional
+    out : bf16 tensor [batch * q_len, q_heads, head_dim], optional
+        Contiguous; written and returned.
+
+    Returns
+    -------
+    out : bf16 tensor [batch * q_len, q_heads, head_dim]
+    lse : float32 tensor [batch * q_len, q_heads], with ``return_lse``
+
+    Raises
+    ------
+    InvalidArgument
+        For tensors or numbers outside what is listed here.
+    NoGpu
+        Without a GPU.
+    """
+    from workbench.ops.attention_decode.checks import check_arguments
+
+    check_arguments(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, out)
+    shape = infer_shape(q, k_cache, q_len, k_scale)
+    config = (config or default_config(shape)).check(shape)
+    kv_heads, batch = k_cache.shape[2], seq_lens.shape[0]
+    if task_map is None:
+        task_map = build_task_map(
+            seq_lens,
+            num_kv_heads=kv_heads,
+            max_seq_len=block_table.shape[1] * k_cache.shape[1],
+            q_len=q_len,
+            config=config,
+        )
+    elif (task_map.num_kv_heads, task_map.q_len) != (kv_heads, q_len) or task_map.max_batch < batch:
+        raise InvalidArgument(
+            f"task_map was made for {task_map.num_kv_heads} KV heads, q_len {task_map.q_len} and up to "
+            f"{task_map.max_batch} requests; this call has {kv_heads}, {q_len} and {batch}."
+        )
+    if out is None:
+        out = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
+    lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device) if return_lse else None
+    partial_out, partial_sum = task_map.partials(shape.rows, shape.head_dim)
+    _attention_decode(
+        q,
+        k_cache,
+        v_cache,
+        block_table,
+        task_map.map,
+        task_map.header,
+        task_map.empties,
+        task_map.counters,
+        partial_out,
+        partial_sum,
+        out,
+        lse,
+        q_scale,
+        k_scale,
+        v_scale,
+        q_len,
+        shape.head_dim**-0.5 if scale is None else scale,
+        task_map.num_bins,
+        task_map.max_batch,
+        config.warps,
+        config.stages,
+        config.ctas_per_sm,
+        config.tile,
+        config.pdl,
+    )
+    return out if lse is None else (out, lse)

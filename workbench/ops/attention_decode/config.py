@@ -1,0 +1,210 @@
+"""Configurations of the decode attention kernel: what can be set, what fits, and what is used by default."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from workbench.errors import InvalidArgument
+
+HEAD_DIMS = (64, 128, 256)
+GROUPS = (1, 2, 4, 8, 16)
+PAGE_SIZES = (16, 32, 64, 128)
+MAX_Q_LEN = 4
+SLAB = 16
+"""Tokens that a warp handles at a time."""
+
+SHARED_LIMIT = 232_448
+"""Largest shared memory of one CTA on Hopper, bytes."""
+
+SHARED_PER_SM = 233_472
+SHARED_RESERVED = 1_024
+"""Shared memory that the driver keeps for itself in each CTA, bytes."""
+
+ELEMENT_BYTES = {"fp8": 1, "bf16": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionShape:
+    """What a kernel is compiled for besides its configuration.
+
+    Attributes
+    ----------
+    head_dim : int
+        64, 128 or 256.
+    group : int
+        Query heads a KV head: 1, 2, 4, 8 or 16.
+    q_len : int
+        Query tokens a request, 1 to 4.
+    cache, query : str
+        ``"fp8"`` (E4M3) or ``"bf16"``; an FP8 query needs an FP8 cache.
+    k_scale_per_token : bool
+        One K scale a token and KV head instead of one for the tensor.
+
+    Raises
+    ------
+    InvalidArgument
+        For a shape that has no kernel.
+    """
+
+    head_dim: int = 128
+    group: int = 8
+    q_len: int = 1
+    cache: str = "fp8"
+    query: str = "fp8"
+    k_scale_per_token: bool = False
+
+    def __post_init__(self) -> None:
+        allowed: dict[str, tuple[Any, ...]] = {
+            "head_dim": HEAD_DIMS,
+            "group": GROUPS,
+            "q_len": tuple(range(1, MAX_Q_LEN + 1)),
+            "cache": tuple(ELEMENT_BYTES),
+            "query": tuple(ELEMENT_BYTES),
+        }
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise InvalidArgument(
+                    f"{name} is {getattr(self, name)!r}; decode attention takes {', '.join(map(str, values))}."
+                )
+        if self.query == "fp8" and self.cache != "fp8":
+            raise InvalidArgument("an FP8 query needs an FP8 cache; give q in bf16.")
+        if self.k_scale_per_token and self.cache != "fp8":
+            raise InvalidArgument("K scales a token exist for an FP8 cache only.")
+
+    @property
+    def rows(self) -> int:
+        """Query rows that share a KV head: ``group * q_len``."""
+        return self.group * self.q_len
+
+    @property
+    def rows_a_pass(self) -> int:
+        """Rows handled in one pass over the keys; more rows read the keys again."""
+        return min(self.rows, 16 if self.head_dim == 256 else 32)
+
+    @property
+    def rows_padded(self) -> int:
+        """Rows of a pass as the tensor cores see them: 8, 16 or 32."""
+        return 8 if self.rows_a_pass <= 8 else -(-self.rows_a_pass // 16) * 16
+
+    @property
+    def stage_bytes(self) -> int:
+        """Shared memory of one stage of one warp: K and V of a slab, and its K scales."""
+        scales = 4 * SLAB if self.k_scale_per_token else 0
+        return 2 * SLAB * self.head_dim * ELEMENT_BYTES[self.cache] + scales
+
+    def defines(self) -> dict[str, int]:
+        """Macros that the kernel is compiled with."""
+        return {
+            "HEAD_DIM": self.head_dim,
+            "GROUP": self.group,
+            "Q_LEN": self.q_len,
+            "CACHE_FP8": int(self.cache == "fp8"),
+            "Q_FP8": int(self.query == "fp8"),
+            "K_SCALE_PER_TOKEN": int(self.k_scale_per_token),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionConfig:
+    """How the kernel is built and launched.
+
+    Attributes
+    ----------
+    warps : int
+        Warps a CTA: 4 or 8.
+    stages : int
+        Stages of each warp's ring; ``stages - 1`` slabs are in flight.
+    ctas_per_sm : int
+        CTAs that should be resident on an SM; the compiler caps registers for it, and it sets the bins of a map.
+    tile : int
+        Tokens a KV tile, the unit of the task map: 32, 64 or 128.
+    pdl : bool
+        Launch as a programmatic dependent, so that the kernel's start overlaps the end of the one before.
+    """
+
+    warps: int = 8
+    stages: int = 6
+    ctas_per_sm: int = 1
+    tile: int = 64
+    pdl: bool = True
+
+    @property
+    def threads(self) -> int:
+        """Threads a CTA."""
+        return 32 * self.warps
+
+    def shared_bytes(self, shape: AttentionShape) -> int:
+        """Dynamic shared memory of a CTA, laid out as the kernel file draws it."""
+        ring = self.warps * self.stages * shape.stage_bytes
+        combine = self.warps * shape.rows_padded * shape.head_dim * 4
+        queries = shape.rows_padded * shape.head_dim * 2
+        sums = self.warps * shape.rows_padded * 8
+        return ring + combine + queries + sums + shape.rows_padded * 4 + 16
+
+    def why_invalid(self, shape: AttentionShape) -> str | None:
+        """Why this configuration cannot run ``shape``, in words; None when it can."""
+        if self.warps not in (4, 8):
+            return f"warps is {self.warps}; the kernel takes 4 or 8"
+        if not 2 <= self.stages <= 16:
+            return f"stages is {self.stages}; the kernel takes 2 to 16"
+        if not 1 <= self.ctas_per_sm <= 8:
+            return f"ctas_per_sm is {self.ctas_per_sm}; the kernel takes 1 to 8"
+        if self.tile not in (32, 64, 128):
+            return f"tile is {self.tile}; the task map takes 32, 64 or 128"
+        need = self.shared_bytes(shape)
+        if need > SHARED_LIMIT:
+            return f"shared memory {need:,} > {SHARED_LIMIT:,} bytes"
+        if self.ctas_per_sm * (need + SHARED_RESERVED) > SHARED_PER_SM:
+            return f"{self.ctas_per_sm} CTAs of {need:,} bytes of shared memory do not fit an SM"
+        return None
+
+    def check(self, shape: AttentionShape) -> AttentionConfig:
+        """Return the configuration itself.
+
+        Raises
+        ------
+        InvalidArgument
+            When it cannot run ``shape``.
+        """
+        reason = self.why_invalid(shape)
+        if reason:
+            raise InvalidArgument(f"{self} cannot run {shape}: {reason}.")
+        return self
+
+    def defines(self) -> dict[str, int]:
+        """Macros that the kernel is compiled with."""
+        return {"WARPS": self.warps, "STAGES": self.stages, "CTAS_PER_SM": self.ctas_per_sm}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as plain data."""
+        return asdict(self)
+
+
+PARAMETERS: dict[str, tuple[Any, ...]] = {
+    "warps": (4, 8),
+    "stages": tuple(range(2, 13)),
+    "ctas_per_sm": (1, 2, 3, 4),
+    "tile": (32, 64, 128),
+    "pdl": (True, False),
+}
+"""What can be set, and to what."""
+
+
+def space(shape: AttentionShape) -> Iterator[AttentionConfig]:
+    """Every valid configuration of ``shape``."""
+    for values in itertools.product(*PARAMETERS.values()):
+        config = AttentionConfig(**dict(zip(PARAMETERS, values, strict=True)))
+        if config.why_invalid(shape) is None:
+            yield config
+
+
+def default_config(shape: AttentionShape) -> AttentionConfig:
+    """The configuration used when none is given: the deepest ring that fits one CTA an SM."""
+    for warps, stages in ((8, 6), (8, 5), (8, 4), (8, 3), (4, 8), (4, 6), (4, 4), (4, 3), (4, 2)):
+        config = AttentionConfig(warps=warps, stages=stages)
+        if config.why_invalid(shape) is None:
+            return config
+    raise InvalidArgument(f"no configuration fits {shape}.")
