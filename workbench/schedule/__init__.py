@@ -3,10 +3,12 @@
 - :func:`plan_decode` makes a :class:`DecodePlan` under a policy (``policies``, ``fills``).
 - ``problem``: what is scheduled; ``plan``: the result; ``bins``: plans from a user's lists; ``dense``: HPC-Ops' buffer.
 - ``validate``: what is wrong with a plan, in words.
+- :func:`check_scheduler` tries a scheduler of one's own (``trials``: on which batches).
 - ``costs``: constants a GPU; ``timing``: spans on the time axis; ``metrics``: a plan in numbers.
 """
 
 from workbench.schedule.bins import plan_from_bins
+from workbench.schedule.check import SchedulerReport, check_scheduler
 from workbench.schedule.costs import CostConstants, CostModel, cost_model
 from workbench.schedule.metrics import Metrics
 from workbench.schedule.plan import DecodePlan
@@ -33,8 +35,10 @@ __all__ = [
     "Metrics",
     "Policy",
     "Problem",
+    "SchedulerReport",
     "Spans",
     "balanced",
+    "check_scheduler",
     "cost_model",
     "fixed_chunk",
     "fixed_splits",
