@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from workbench import settings
 from workbench.gpu.driver import probe
+
+# A busy machine is slow, not wrong. What Hypothesis sets by itself on CI machines stays.
+hypothesis.settings.register_profile("workbench", deadline=None)
+hypothesis.settings.load_profile("workbench")
 
 _NO_BROWSER = "no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM to a Chrome executable"
 

@@ -18,7 +18,7 @@ LAYERS = (
     ("ops",),
     ("measure",),
     ("tune", "capture"),
-    ("widgets", "cli"),
+    ("widgets", "report", "cli"),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 # May be imported on a machine that has neither, and must stay quick.

@@ -48,7 +48,6 @@ def test_missing_folder_is_named(package: Path) -> None:
 def test_settings_follow_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable, setting in (
         ("WORKBENCH_CACHE_DIR", settings.cache_dir),
-        ("WORKBENCH_DATA_DIR", settings.user_data_dir),
         ("WORKBENCH_REFERENCE_DATA", settings.reference_data),
         ("WORKBENCH_CHROMIUM", settings.chromium),
     ):

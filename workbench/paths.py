@@ -53,11 +53,6 @@ def kernels_dir() -> Path:
     return data_dir("kernels")
 
 
-def profiles_dir() -> Path:
-    """Folder of the records that ship with the workbench (read-only)."""
-    return data_dir("profiles")
-
-
 def notebooks_dir() -> Path:
     """Folder of the notebooks."""
     return data_dir("notebooks")

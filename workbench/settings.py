@@ -4,7 +4,6 @@
 variable                   what it sets                                          default
 ========================== ===================================================== ===========================
 WORKBENCH_CACHE_DIR        folder of compiled kernels and other rebuildable data the user's cache folder
-WORKBENCH_DATA_DIR         folder of the user's own records                      the user's data folder
 WORKBENCH_REFERENCE_DATA   reference traces and recorded task maps, for tests    ``../shared`` by the checkout
 WORKBENCH_CHROMIUM         Chromium or Chrome executable, for browser tests      the first one on ``PATH``
 JUPYTER_CONFIG_PATH        Jupyter's own: more folders with its settings         none
@@ -33,13 +32,6 @@ def cache_dir() -> Path:
     from platformdirs import user_cache_path
 
     return _path("WORKBENCH_CACHE_DIR") or user_cache_path(APPLICATION)
-
-
-def user_data_dir() -> Path:
-    """``WORKBENCH_DATA_DIR``: where the user's own records are kept. It may not exist yet."""
-    from platformdirs import user_data_path
-
-    return _path("WORKBENCH_DATA_DIR") or user_data_path(APPLICATION)
 
 
 def reference_data() -> Path:
