@@ -31,7 +31,7 @@ LOADED = """
 import importlib, json, sys, workbench
 for part in ("devices", "schedule", "workloads", "widgets", "cli"):
     importlib.import_module(f"workbench.{part}")
-for name in dir(workbench):
+for name in workbench._LAZY:
     getattr(workbench, name)
 print(json.dumps(sorted(sys.modules)))
 """

@@ -13,7 +13,7 @@ import pytest
 import workbench
 
 PACKAGE = Path(workbench.__file__).parent
-LIGHT_PARTS = ("devices", "records", "tables", "schedule", "workloads", "widgets", "cli")
+LIGHT_PARTS = ("devices", "records", "tables", "schedule", "workloads", "widgets", "report", "cli")
 
 # Prints what importing one module took and left behind.
 PROBE = """
