@@ -21,10 +21,10 @@ import typer
 from rich.console import Console
 
 import workbench
-from workbench.cli import doctor, lab
+from workbench.cli import doctor, lab, plan, report
 from workbench.errors import InvalidArgument, InvalidPlan, WorkbenchError, WorkloadError
 
-COMMANDS = (doctor.doctor, lab.lab)
+COMMANDS = (doctor.doctor, lab.lab, plan.plan, report.report)
 
 FAULTY_INPUT = (InvalidArgument, InvalidPlan, WorkloadError)
 

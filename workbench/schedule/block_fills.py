@@ -151,6 +151,13 @@ def timed_cuts(block: Block, tile_ns: int, descriptor_ns: int) -> tuple[npt.NDAr
     return exists, Cuts(at, np.minimum(item + (at == end), last))
 
 
+def without_gap(cuts: Cuts) -> npt.NDArray[np.bool_]:
+    """Where no empty bin lies before a full one, bool [steps]: not :func:`workbench.schedule.fills.has_gap`."""
+    low, high = cuts.at[:, :-1], cuts.at[:, 1:]
+    gap: npt.NDArray[np.bool_] = ((low == high) & (low < cuts.at[:, -1:])).any(axis=1)
+    return ~gap
+
+
 def cut_fill(block: Block, cuts: Cuts) -> Fill:
     """The bins between cuts: :func:`workbench.schedule.fills.sum_bins`."""
     items = block.items

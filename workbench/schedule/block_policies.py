@@ -75,16 +75,19 @@ def _balanced(policy: Policy, block: Block, cost: CostModel) -> Outcome:
     tile_ns = max(deciding.cta_tile_ns(block.tile), deciding.stream_ns(block.num_ctas, block.tile))
     exists, timed = fills.timed_cuts(block, tile_ns, deciding.constants.descriptor_ns)
     candidates.append((every, fills.equal_fill(block, block.even)))
-    candidates.append((every, fills.cut_fill(block, fills.snapped(block, even))))
-    candidates.append((exists, fills.cut_fill(block, timed)))
-    candidates.append((exists, fills.cut_fill(block, fills.snapped(block, timed))))
+    for where, cuts in (
+        (every, fills.snapped(block, even)),
+        (exists, timed),
+        (exists, fills.snapped(block, timed)),
+    ):
+        candidates.append((where & fills.without_gap(cuts), fills.cut_fill(block, cuts)))
 
     best: dict[str, Ints] = {column.name: np.zeros(block.steps, np.int64) for column in fields(Outcome)}
     shortest = np.full(block.steps, FAR)
     for where, fill in candidates:
         decided = fill.outcome(deciding, block.tile)
         outcome = decided if deciding == cost else fill.outcome(cost, block.tile)
-        whole = decided.bins_ns.size == block.steps
+        whole = decided.bins_ns.size == block.steps  # else the fill has the steps of `where` alone
         at = np.flatnonzero(where)
         here = at if whole else np.arange(at.size)
         better = decided.makespan_ns[here] < shortest[at]

@@ -14,15 +14,15 @@ import numpy.typing as npt
 from workbench.schedule.costs import CostModel
 from workbench.schedule.sweep import sweep
 
-SPLITS = tuple(range(1, 65))
-"""Split counts tried: 64 is more than a split-KV kernel offers."""
+SPLITS = (*range(1, 65), 80, 96, 128)
+"""Split counts tried; split-KV kernels offer up to 128."""
 
 CHUNKS = tuple(base << shift for shift in range(8) for base in (512, 768))
 """Chunk sizes tried, tokens: 512 to 96K."""
 
 MOST_STEPS = 1024
 LEAST_STEPS = 4
-CTA_BUDGET = 40_000_000
+CTA_BUDGET = 20_000_000
 """CTAs of all grids tried, about: what bounds the time of a search (some seconds)."""
 
 

@@ -1,0 +1,64 @@
+"""For which kernel and GPU a step is planned."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from workbench.schedule import CostModel, cost_model
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The attention kernel and the GPU that a step is planned for.
+
+    Attributes
+    ----------
+    gpu : str
+    sms, ctas_per_sm : int
+    num_kv_heads, group, head_dim : int
+        Heads on this GPU, query heads a KV head, elements a head.
+    tile, min_process_len, q_len : int
+        Tokens.
+    cache : str
+    """
+
+    gpu: str
+    sms: int
+    ctas_per_sm: int
+    num_kv_heads: int
+    group: int
+    head_dim: int
+    tile: int
+    min_process_len: int
+    q_len: int
+    cache: str
+
+    @property
+    def num_ctas(self) -> int:
+        """CTAs resident at once."""
+        return self.sms * self.ctas_per_sm
+
+    @property
+    def cost(self) -> CostModel:
+        """The cost model of this kernel on this GPU."""
+        return cost_model(self.gpu, cache=self.cache, group=self.group, head_dim=self.head_dim)
+
+    @property
+    def problem(self) -> dict[str, int]:
+        """Arguments of ``plan_decode`` and ``sweep``, beside the lengths and the policy."""
+        names = ("num_kv_heads", "num_ctas", "tile", "min_process_len", "q_len")
+        return {name: getattr(self, name) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {**asdict(self), "num_ctas": self.num_ctas, "cost_model": self.cost.to_dict()}
+
+    def words(self) -> str:
+        """One line for a reader."""
+        heads = "1 KV head" if self.num_kv_heads == 1 else f"{self.num_kv_heads} KV heads"
+        query = "" if self.q_len == 1 else f", {self.q_len} query tokens"
+        return (
+            f"{self.gpu}, {self.sms} SMs x {self.ctas_per_sm} CTAs, {heads} x {self.group} query heads{query}, head "
+            f"dim {self.head_dim}, {self.cache} cache, {self.tile}-token tiles, floor {self.min_process_len}"
+        )
