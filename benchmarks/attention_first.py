@@ -39,7 +39,7 @@ def maps():
     bad = 0
     n = 0
     t0 = time.time()
-    for trial in range(120):
+    for trial in range(300):
         B = int(rng.choice([0, 1, 2, 3, 7, 33, 64, 200, 513, 2048, 5000, 16384], p=[.02,.08,.1,.1,.15,.15,.15,.1,.08,.03,.02,.02]))
         kind = trial % 5
         L = {0: lambda: rng.integers(0, 9000, B), 1: lambda: np.minimum(rng.lognormal(6, 2, B), 131072),
@@ -124,11 +124,13 @@ def times():
             sets = max(2, min(24, -(-int(3e8) // (sum(L) * 256 * element))))
             xs = [make_inputs(L, cache=dtype, query=dtype, seed=s, poison=False, score_deviation=1.0) for s in range(sets)]
             configs = {}
-            st8 = (8, 6) if dtype == "fp8" else (8, 3)
-            configs["8w1c"] = AttentionConfig(warps=8, stages=st8[1] if dtype == "fp8" else 3, ctas_per_sm=1)
-            configs["4w2c"] = AttentionConfig(warps=4, stages=6 if dtype == "fp8" else 3, ctas_per_sm=2)
-            configs["4w1c"] = AttentionConfig(warps=4, stages=12 if dtype == "fp8" else 6, ctas_per_sm=1)
-            configs["4w3c"] = AttentionConfig(warps=4, stages=3 if dtype == "fp8" else 2, ctas_per_sm=3 if dtype == "fp8" else 2)
+            fp8 = dtype == "fp8"
+            configs["8w1c"] = AttentionConfig(warps=8, stages=6 if fp8 else 3, ctas_per_sm=1)
+            configs["8w1c-"] = AttentionConfig(warps=8, stages=4 if fp8 else 2, ctas_per_sm=1)
+            configs["4w2c"] = AttentionConfig(warps=4, stages=5 if fp8 else 2, ctas_per_sm=2)
+            configs["4w1c"] = AttentionConfig(warps=4, stages=12 if fp8 else 6, ctas_per_sm=1)
+            if fp8:
+                configs["4w3c"] = AttentionConfig(warps=4, stages=3, ctas_per_sm=3)
             variants = {}
             for cname, cfg in configs.items():
                 for policy in ("balanced", "hpc-ops"):
@@ -163,6 +165,49 @@ def times():
                 calls.append(lambda s=s, tm=tm: build_task_map(s, num_kv_heads=1, max_seq_len=4096, num_ctas=C, policy=policy, out=tm))
             r = time_interleaved({"m": calls})
             print("map 2048x4K", policy, C, f"{r['m'].median_us:.2f}")
+
+
+def phases():
+    from workbench.ops.attention_decode.cuda import launch
+    from workbench.ops.attention_decode import default_config
+    for dtype, only in (("fp8", None), ("bf16", ("64x4K",))):
+        for name, L in CASES.items():
+            if only and name not in only:
+                continue
+            xs = [make_inputs(L, cache=dtype, query=dtype, seed=s, poison=False) for s in range(8)]
+            shape = AttentionShape(cache=dtype, query=dtype)
+            cfgs = [("balanced", default_config(shape)), ("hpc-ops", default_config(shape))]
+            for policy, cfg in cfgs:
+                tms = [build_task_map(x.seq_lens, num_kv_heads=1, max_seq_len=max(L), policy=policy, config=cfg) for x in xs]
+                outs = [torch.empty(x.q.shape, dtype=torch.bfloat16, device="cuda") for x in xs]
+                tls = [torch.zeros((tm.map.shape[0], 8), dtype=torch.int64, device="cuda") for tm in tms]
+                for _ in range(2):
+                    for x, tm, out, tl in zip(xs, tms, outs, tls):
+                        po, ps = tm.partials(shape.rows, 128)
+                        launch(shape, cfg, q=x.q, k_cache=x.k_cache, v_cache=x.v_cache, block_table=x.block_table, map_=tm.map, header=tm.header,
+                               empties=tm.empties, num_bins=tm.num_bins, max_batch=tm.max_batch, counters=tm.counters, partial_out=po, partial_sum=ps,
+                               out=out, lse=None, q_scale=x.q_scale, k_scale=x.k_scale, v_scale=x.v_scale, scale=128**-0.5, timeline=tl)
+                torch.cuda.synchronize()
+                rows = []
+                for tm, tl in zip(tms[2:], tls[2:]):
+                    t = tl.cpu().numpy(); t = t[t[:, 4] > 0]; t0 = t[:, 0].min()
+                    a = t[:, :5] - t0
+                    first = t[np.argsort(t[:, 0])]
+                    d = np.diff(a, axis=1) / 1000
+                    rows.append([a[:, 0].max() / 1000 if len(t) <= tm.num_bins else 0, *np.median(d, axis=0), *d.max(axis=0), a[:, 3].max() / 1000, a[:, 4].max() / 1000, len(t), int(t[:, 6].sum())])
+                r = np.median(np.array(rows), axis=0)
+                print(f"{dtype} {name:16s} {policy[:4]} start<= {r[0]:.2f} | median: data {r[1]:.2f} stream {r[2]:.2f} combine {r[3]:.2f} end {r[4]:.2f} | max: {r[5]:.2f} {r[6]:.2f} {r[7]:.2f} {r[8]:.2f} | combined at {r[9]:.2f} end {r[10]:.2f} us, {int(r[11])} descriptors {int(r[12])} merges", flush=True)
+
+
+def floors():
+    from workbench.measure.floors import read_bytes
+    for mb in (3, 8.4, 34.6, 67.1, 134):
+        n = int(mb * 1e6) // 16 * 16
+        xs = [torch.randint(0, 255, (n,), dtype=torch.uint8, device="cuda") for _ in range(max(2, min(24, int(400 / mb))))]
+        e = [torch.zeros(16, dtype=torch.uint8, device="cuda")]
+        r = time_interleaved({"pdl": [lambda x=x: read_bytes(x) for x in xs], "nopdl": [lambda x=x: read_bytes(x, pdl=False) for x in xs],
+                              "empty": [lambda: read_bytes(e[0])], "empty nopdl": [lambda: read_bytes(e[0], pdl=False)]})
+        print("read", mb, "MB", {k: round(v.median_us, 2) for k, v in r.items()})
 
 
 if __name__ == "__main__":

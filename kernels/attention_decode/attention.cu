@@ -47,6 +47,7 @@ constexpr int kVVector = kVBytes / kElement;           // head dims in them
 constexpr int kVParts = kNTiles / kVVector;
 
 constexpr int kThreads = 32 * WARPS;
+constexpr int kTimelineColumns = 8;  // ns: begin, first slab here, last slab done, combined, end; SM, merged, CTA
 constexpr float kLazyRescale = 8.0f;
 constexpr float kMinusInfinity = -__builtin_bit_cast(float, 0x7f800000u);
 constexpr float kLn2 = 0.69314718055994531f;
@@ -67,7 +68,7 @@ struct Params {
   float* partial_out;          // [slots, rows, HEAD_DIM]
   float2* partial_sum;         // [slots, rows]: (max in powers of two, sum)
   uint32_t* counters;          // [kv_heads * max_batch], zero between launches
-  uint64_t* timeline;          // [descriptors, 4] when TIMELINE
+  uint64_t* timeline;          // [descriptors, kTimelineColumns] when TIMELINE
   int64_t q_token_stride, q_head_stride;             // bytes
   int64_t k_page_stride, k_token_stride, k_head_stride;  // bytes
   int64_t v_page_stride, v_token_stride, v_head_stride;
@@ -157,6 +158,7 @@ struct Loader {
 
   // Starts the copies of the next slab into `stage`, as one group (an empty one at the end of the bin).
   __device__ __forceinline__ void issue(uint8_t* stage) {
+    constexpr int rows_at_once = 32 / kPieces;
     if (advance()) {
       if (step && (step & 31) == 0) read_pages();
       int token = first + kSlab * (warp + WARPS * step);
@@ -166,14 +168,27 @@ struct Loader {
       const uint8_t* k = p.k + page * p.k_page_stride + in_page * p.k_token_stride + kv_head * p.k_head_stride;
       const uint8_t* v = p.v + page * p.v_page_stride + in_page * p.v_token_stride + kv_head * p.v_head_stride;
       uint32_t to = ptx::shared_address(stage);
+      int row = lane / kPieces, piece = lane % kPieces;
+      if (valid >= kSlab) {
+        k += row * p.k_token_stride + piece * 16;
+        v += row * p.v_token_stride + piece * 16;
 #pragma unroll
-      for (int i = 0; i < kSlab * kPieces / 32; ++i) {
-        int row = (i * 32 + lane) / kPieces, piece = lane % kPieces;
-        uint32_t at = row * kRowBytes + ((piece ^ swizzle(row)) * 16);
-        uint32_t bytes = row < valid ? 16 : 0;
-        int64_t source = row < valid ? row : 0;
-        ptx::copy_async_16(to + at, k + source * p.k_token_stride + piece * 16, bytes);
-        ptx::copy_async_16(to + kSlab * kRowBytes + at, v + source * p.v_token_stride + piece * 16, bytes);
+        for (int i = 0; i < kSlab; i += rows_at_once) {
+          uint32_t at = to + (row + i) * kRowBytes + ((piece ^ swizzle(row + i)) * 16);
+          ptx::copy_async_16(at, k, 16);
+          ptx::copy_async_16(at + kSlab * kRowBytes, v, 16);
+          k += rows_at_once * p.k_token_stride;
+          v += rows_at_once * p.v_token_stride;
+        }
+      } else {
+#pragma unroll 1
+        for (; row < kSlab; row += rows_at_once) {
+          uint32_t at = to + row * kRowBytes + ((piece ^ swizzle(row)) * 16);
+          uint32_t bytes = row < valid ? 16 : 0;
+          int64_t source = row < valid ? row : 0;
+          ptx::copy_async_16(at, k + source * p.k_token_stride + piece * 16, bytes);
+          ptx::copy_async_16(at + kSlab * kRowBytes, v + source * p.v_token_stride + piece * 16, bytes);
+        }
       }
       if constexpr (K_SCALE_PER_TOKEN) {
         if (lane < kSlab) {
@@ -298,15 +313,39 @@ __device__ __forceinline__ void load_q(uint32_t (&a)[4], const Shared& s, int st
   }
 }
 
+// q's fragments of the whole head, kept in registers where they are few and read from shared memory where not.
+constexpr bool kQueriesInRegisters = kHalf && kKSteps <= 8;
+struct QueryFragments {
+  uint2 low[kQueriesInRegisters ? kKSteps : 1];
+
+  __device__ __forceinline__ void read(const Shared& s, int g, int t) {
+    if constexpr (kQueriesInRegisters) {
+#pragma unroll
+      for (int step = 0; step < kKSteps; ++step) low[step] = s.q[(step * kRowsPadded + g) * 4 + t];
+    }
+  }
+
+  __device__ __forceinline__ void get(uint32_t (&a)[4], const Shared& s, int step, int m, int g, int t) const {
+    if constexpr (kQueriesInRegisters) {
+      a[0] = low[step].x, a[2] = low[step].y, a[1] = a[3] = 0;
+    } else {
+      load_q(a, s, step, m, g, t);
+    }
+  }
+};
+
 // S = Q K^T of one slab. Column c of n tile j is token 8 j + c / 2 + 4 (c % 2): thread t holds tokens 8 j + t and
 // 8 j + t + 4, which are the tokens that it will read of V.
-__device__ __forceinline__ void scores(float (&score)[kMTiles][2][4], const Shared& s, const uint8_t* k, int g, int t) {
+__device__ __forceinline__ void scores(float (&score)[kMTiles][2][4], const QueryFragments& q, const Shared& s,
+                                       const uint8_t* k, int g, int t) {
+  // Two chains of products a score, so that the tensor core's latency is paid half as often.
+  float odd[kMTiles][2][4];
 #pragma unroll
   for (int m = 0; m < kMTiles; ++m)
 #pragma unroll
     for (int j = 0; j < 2; ++j)
 #pragma unroll
-      for (int c = 0; c < 4; ++c) score[m][j][c] = 0.0f;
+      for (int c = 0; c < 4; ++c) score[m][j][c] = odd[m][j][c] = 0.0f;
   constexpr int a_piece = kKVector / 4;
 #pragma unroll
   for (int i = 0; i < kPieces / 4; ++i) {
@@ -333,12 +372,18 @@ __device__ __forceinline__ void scores(float (&score)[kMTiles][2][4], const Shar
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
         uint32_t a[4];
-        load_q(a, s, i * a_piece + inside, m, g, t);
+        q.get(a, s, i * a_piece + inside, m, g, t);
 #pragma unroll
-        for (int j = 0; j < 2; ++j) mma(score[m][j], a, b[j][0], b[j][1]);
+        for (int j = 0; j < 2; ++j) mma(inside % 2 ? odd[m][j] : score[m][j], a, b[j][0], b[j][1]);
       }
     }
   }
+#pragma unroll
+  for (int m = 0; m < kMTiles; ++m)
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) score[m][j][c] += odd[m][j][c];
 }
 
 // O += P V of one slab. Column n of output tile (part, e) is head dim kVVector * (n + 8 part) + e.
@@ -382,13 +427,12 @@ __device__ __forceinline__ void accumulate(Accumulators& acc, const uint32_t (&p
   }
 }
 
-// One slab: scores, mask, online softmax, output. `token` is the slab's first, `visible` the number of keys that the
-// first query row of a request sees.
-__device__ __forceinline__ void slab(Accumulators& acc, const Shared& s, const uint8_t* stage, int token, int length,
-                                     int pass, int lane) {
+// One slab: scores, mask, online softmax, output. `token` is the slab's first.
+__device__ __forceinline__ void slab(Accumulators& acc, const QueryFragments& q, const Shared& s, const uint8_t* stage,
+                                     int token, int length, int pass, int lane) {
   int g = lane >> 2, t = lane & 3;
   float score[kMTiles][2][4];
-  scores(score, s, stage, g, t);
+  scores(score, q, s, stage, g, t);
 
   bool masked = token + kSlab > length - Q_LEN + 1;
   uint32_t probability[kMTiles][4];
@@ -490,24 +534,43 @@ __device__ __forceinline__ float rescale(float max, float most) {
 }
 
 // Adds up the pieces of one (KV head, request) for this pass. Called by all threads of the CTA that arrived last.
+constexpr int kMergeAtOnce = 8;  // pieces in flight a thread
+
 __device__ __forceinline__ void merge(const Params& p, const Descriptor& d, int pass) {
   constexpr int quads = HEAD_DIM / 4;
+#pragma unroll 1
   for (int at = threadIdx.x; at < kRowsAPass * quads; at += kThreads) {
     int row = pass * kRowsAPass + at / quads, dim = at % quads * 4;
     if (row >= kRows) break;
     const float2* sums = p.partial_sum + int64_t(d.slot_base) * kRows + row;
     const float* parts = p.partial_out + (int64_t(d.slot_base) * kRows + row) * HEAD_DIM + dim;
-    float most = kMinusInfinity;
-#pragma unroll 8
-    for (int c = 0; c < d.num_chunks; ++c) most = fmaxf(most, __ldcg(sums + int64_t(c) * kRows).x);
+    float most = kMinusInfinity, sum = 0.0f;
     float4 o = make_float4(0, 0, 0, 0);
-    float sum = 0.0f;
-#pragma unroll 8
-    for (int c = 0; c < d.num_chunks; ++c) {
-      float2 piece = __ldcg(sums + int64_t(c) * kRows);
-      float factor = rescale(piece.x, most);
-      sum += piece.y * factor;
-      add_scaled(o, __ldcg(reinterpret_cast<const float4*>(parts + int64_t(c) * kRows * HEAD_DIM)), factor);
+#pragma unroll 1
+    for (int c = 0; c < d.num_chunks; c += kMergeAtOnce) {
+      float2 piece[kMergeAtOnce];
+      float4 part[kMergeAtOnce];
+      float grown = most;
+#pragma unroll
+      for (int i = 0; i < kMergeAtOnce; ++i) {
+        int at_piece = min(c + i, d.num_chunks - 1);
+        piece[i] = __ldcg(sums + int64_t(at_piece) * kRows);
+        part[i] = __ldcg(reinterpret_cast<const float4*>(parts + int64_t(at_piece) * kRows * HEAD_DIM));
+      }
+#pragma unroll
+      for (int i = 0; i < kMergeAtOnce; ++i)
+        if (c + i < d.num_chunks) grown = fmaxf(grown, piece[i].x);
+      float factor = rescale(most, grown);
+      o.x *= factor, o.y *= factor, o.z *= factor, o.w *= factor, sum *= factor;
+      most = grown;
+#pragma unroll
+      for (int i = 0; i < kMergeAtOnce; ++i) {
+        if (c + i < d.num_chunks) {
+          factor = rescale(piece[i].x, most);
+          sum += piece[i].y * factor;
+          add_scaled(o, part[i], factor);
+        }
+      }
     }
     store_output(p, d.request, d.kv_head, row, dim, o, most, sum);
   }
@@ -516,6 +579,7 @@ __device__ __forceinline__ void merge(const Params& p, const Descriptor& d, int 
 // Combines the warps and writes the result or the partial result. Between the two barriers of a descriptor.
 __device__ __forceinline__ void finish(const Params& p, const Shared& s, const Descriptor& d, int pass) {
   constexpr int quads = HEAD_DIM / 4;
+#pragma unroll 1
   for (int at = threadIdx.x; at < kRowsAPass * quads; at += kThreads) {
     int local = at / quads, dim = at % quads * 4;
     int row = pass * kRowsAPass + local;
@@ -569,18 +633,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   s.last = reinterpret_cast<int*>(s.row_scale + kRowsPadded);
 
   ptx::wait_for_dependencies();
+  uint64_t began = TIMELINE ? ptx::global_nanoseconds() : 0;
   Loader loader(p, warp, lane);
-#pragma unroll
-  for (int i = 0; i < STAGES - 1; ++i) loader.issue(s.ring + i * kStageBytes);
-
   Descriptor d = p.map[blockIdx.x];
   Descriptor after;
   int num_empty = __ldg(p.header + kNumEmpty);
   Queries queries;
   int stage = 0;  // ring position of the next slab to use
   int at = blockIdx.x;
+  if (d.num_tokens) queries.load(p, d.request, d.kv_head, 0);
+#pragma unroll 1
+  for (int i = 0; i < STAGES - 1; ++i) loader.issue(s.ring + i * kStageBytes);
   if (d.num_tokens) {
-    queries.load(p, d.request, d.kv_head, 0);
     queries.store(p, s, d.request, d.kv_head, 0);
     __syncthreads();
   }
@@ -592,26 +656,31 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
     if (has_after) after = p.map[d.next];
     int slabs = (d.num_tokens + kSlab - 1) / kSlab;
     for (int pass = 0; pass < kPasses; ++pass) {
-      uint64_t began = TIMELINE ? ptx::global_nanoseconds() : 0;
       bool last_pass = pass + 1 == kPasses;
       if (!last_pass) queries.load(p, d.request, d.kv_head, pass + 1);
       else if (has_after) queries.load(p, after.request, after.kv_head, 0);
 
       acc.clear();
+      QueryFragments fragments;
+      fragments.read(s, lane >> 2, lane & 3);
+      uint64_t arrived = 0, streamed = 0, combined = 0;
       for (int i = warp; i < slabs; i += WARPS) {
         ptx::wait_copies<STAGES - 2>();
         __syncwarp();  // the slab is here for all lanes, and all are done with the stage that the next copies overwrite
+        if (TIMELINE && i == warp) arrived = ptx::global_nanoseconds();
         int free = stage == 0 ? STAGES - 1 : stage - 1;
         loader.issue(s.ring + free * kStageBytes);
-        slab(acc, s, s.ring + stage * kStageBytes, d.first_token + kSlab * i, d.length, pass, lane);
+        slab(acc, fragments, s, s.ring + stage * kStageBytes, d.first_token + kSlab * i, d.length, pass, lane);
         stage = stage + 1 == STAGES ? 0 : stage + 1;
       }
+      if (TIMELINE) streamed = ptx::global_nanoseconds();
       put(acc, s, warp, lane);
       __syncthreads();
       finish(p, s, d, pass);
       if (!last_pass) queries.store(p, s, d.request, d.kv_head, pass + 1);
       else if (has_after) queries.store(p, s, after.request, after.kv_head, 0);
 
+      if (TIMELINE) combined = ptx::global_nanoseconds();
       bool split_done = d.num_chunks > 1 && last_pass;
       if (split_done) __threadfence();
       __syncthreads();
@@ -628,8 +697,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
       }
       if constexpr (TIMELINE) {
         if (threadIdx.x == 0 && last_pass) {
-          uint64_t* row = p.timeline + int64_t(at) * 4;
-          row[0] = began, row[1] = ptx::global_nanoseconds(), row[2] = ptx::sm_id(), row[3] = split_done && *s.last;
+          uint64_t* row = p.timeline + int64_t(at) * kTimelineColumns;
+          uint64_t now = ptx::global_nanoseconds();
+          row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = now;
+          row[5] = ptx::sm_id(), row[6] = split_done && *s.last, row[7] = blockIdx.x;
+          began = now;
         }
       }
     }

@@ -138,14 +138,15 @@ struct Timed {
   }
 };
 
-// Predicted time of bin [low, high), and the pieces of its last request up to there.
+// Predicted time of bin [low, high), and the pieces of its first request up to there: the last piece of a split request
+// is the first of its bin.
 __device__ __forceinline__ int64_t bin_ns(const MapParams& p, const Stream& s, const Cuts& cuts, int c, int low, int high,
                                           int64_t tile_ns, int& chunks) {
   Stream::Item first = s.at(low), last = s.at(high - 1);
   bool same = first.start == last.start;
   int descriptors = s.order(last) - s.order(first) + 1;
   int split = (low > first.start || high < first.end) + (!same && high < last.end);
-  chunks = c - cuts.home(last.start) + 1;
+  chunks = c - cuts.home(first.start) + 1;
   return (high - low) * tile_ns + int64_t(descriptors) * p.descriptor_ns + int64_t(split) * p.partial_ns;
 }
 

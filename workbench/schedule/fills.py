@@ -70,6 +70,12 @@ def snap(problem: DecodeProblem, cuts: Cuts, reach: int) -> Cuts:
     return np.where(np.minimum(back, ahead) <= reach, snapped, cuts)
 
 
+def has_gap(cuts: Cuts) -> bool:
+    """Whether an empty bin lies before a full one."""
+    empty = cuts[1:] == cuts[:-1]
+    return bool((empty & (cuts[:-1] < cuts[-1])).any())
+
+
 @dataclass(frozen=True)
 class BinSums:
     """What the cost model needs to know of each bin; int64 arrays [num_ctas]."""
@@ -88,7 +94,10 @@ class BinSums:
 
 
 def sum_bins(problem: DecodeProblem, cuts: Cuts) -> BinSums:
-    """Count tiles, descriptors and pieces of split requests in each bin, from prefix sums and two searches a bin."""
+    """Count tiles, descriptors and pieces of split requests in each bin, from prefix sums and a few searches a bin.
+
+    ``cuts`` has no empty bin before a full one (:func:`has_gap`).
+    """
     starts = problem.starts
     low, high = cuts[:-1], cuts[1:]
     tiles = high - low
@@ -104,11 +113,10 @@ def sum_bins(problem: DecodeProblem, cuts: Cuts) -> BinSums:
     first_split = (low > starts[first]) | (high < starts[first + 1])
     last_split = (last > first) & (high < starts[last + 1])
     split_pieces = np.where(full, first_split.astype(np.int64) + last_split, 0)
-    # A request's pieces lie in consecutive bins, empty ones skipped: its chunk number is a difference of ranks. The
-    # last piece of a split request is the first piece of its bin.
-    bin_rank = np.cumsum(full)
+    # A request's pieces lie in consecutive bins, so its chunk number is a difference of bins. The last piece of a split
+    # request is the first piece of its bin.
     home = np.searchsorted(cuts, starts[first], side="right") - 1
-    chunks = np.where(full, bin_rank - bin_rank[np.minimum(home, problem.num_ctas - 1)] + 1, 0)
+    chunks = np.where(full, np.arange(problem.num_ctas) - home + 1, 0)
     return BinSums(tiles, descriptors, split_pieces, int(chunks.max()))
 
 

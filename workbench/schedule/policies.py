@@ -91,7 +91,7 @@ class balanced:  # noqa: N801
                 cuts.append(fill)
                 if reach:
                     cuts.append(fills.snap(problem, fill, reach))
-        return cuts
+        return [fill for fill in cuts if not fills.has_gap(fill)]
 
     def plan(self, problem: DecodeProblem) -> DecodePlan:
         """Schedule ``problem``."""
