@@ -20,6 +20,8 @@ def test_sorts_stably_shifts_to_zero_and_says_so() -> None:
     assert trace.output_tokens.tolist() == [1, 3, 0, 2]
     assert trace.notes == ("2 of 4 requests came before the one above them; sorted by arrival",)
     assert make([1.0, 2.0]).notes == ()
+    many = make([float(i % 2) for i in range(200)])
+    assert many.input_tokens.tolist() == [*range(1, 200, 2), *range(2, 201, 2)]
 
 
 def test_is_frozen_and_copies_its_columns() -> None:

@@ -70,7 +70,6 @@ class SlowEngine:
             if not queue and not active:
                 clock = to_come[0].arrival
                 continue
-            preempted = False
             while sum(request.reserved for request in active) + len(running) > self.capacity:
                 victim = active.pop()
                 if victim in running:
@@ -78,7 +77,6 @@ class SlowEngine:
                 victim.cached = victim.reserved = 0
                 queue.insert(0, victim)
                 self.preemptions += 1
-                preempted = True
             for request in running:
                 request.reserved += 1
             budget = self.budget
@@ -91,7 +89,7 @@ class SlowEngine:
                     budget -= taken
                     if request.cached == goal:
                         complete.append(request)
-            while budget and queue and not preempted and len(active) < self.max_batch:
+            while budget and queue and len(active) < self.max_batch:
                 request = queue[0]
                 goal = request.prompt + request.generated
                 used = sum(other.reserved for other in active)

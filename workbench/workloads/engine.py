@@ -67,9 +67,9 @@ class Engine:
                     break
                 self.clock = self.arrival[self.received]
                 continue
-            crowded = self._grow()
-            prefilled, complete = self._prefill(admit=not crowded)
-            self._decode(prefilled, 1 if prefilled or crowded else max_steps - self.steps)
+            self._grow()
+            prefilled, complete = self._prefill()
+            self._decode(prefilled, 1 if prefilled else max_steps - self.steps)
             self._finish()
             for request in complete:
                 self._start(request)
@@ -79,14 +79,11 @@ class Engine:
         if progress is not None:
             progress(self.finished, total)
 
-    def _grow(self) -> bool:
-        """Reserve one token for every running request; whether that took a preemption."""
-        crowded = False
+    def _grow(self) -> None:
+        """Reserve one token for every running request, preempting while that does not fit."""
         while self.used + self.batch > self.capacity:
-            crowded = True
             self._preempt()
         self.used += self.batch
-        return crowded
 
     def _preempt(self) -> None:
         """Send the request admitted last back to the head of the queue."""
@@ -109,7 +106,7 @@ class Engine:
         self.prompt[request] += decoded + 1  # the last token generated is not in the cache yet
         self.left[request] -= decoded
 
-    def _prefill(self, *, admit: bool) -> tuple[int, list[int]]:
+    def _prefill(self) -> tuple[int, list[int]]:
         """Spend the step's budget; returns the tokens prefilled and the requests whose prompt is complete."""
         budget, complete = self.budget, []
         if self.partial != _NOBODY:
@@ -119,7 +116,7 @@ class Engine:
             if not self.partial_left:
                 complete.append(self.partial)
                 self.partial = _NOBODY
-        while admit and budget and self.waiting and self.batch + len(complete) < self.max_batch:
+        while budget and self.waiting and self.batch + len(complete) < self.max_batch:
             request = self.waiting[0]
             prompt = self.prompt[request]
             if self.used + prompt + (self.watermark if self.used else 0) > self.capacity:

@@ -5,7 +5,8 @@ One engine step, in this order:
 1. Requests that have arrived join the end of the queue.
 2. Every running request is given room for one more KV token. If the KV cache cannot hold them all, the request
    admitted last gives up its whole cache and returns to the head of the queue, where it will prefill its prompt and
-   the tokens it has generated anew; and so on until the rest fits. Such a step admits nobody.
+   the tokens it has generated anew; and so on until the rest fits. (What did not fit with the last of these cannot
+   be admitted in this step again.)
 3. Prefill: the prompt in progress goes on; then requests are admitted from the head of the queue, first come first
    served, while the step's token budget lasts, the batch has a place, and the cache holds the whole prompt and
    leaves the watermark free (nothing is held back for a request that is alone). A prompt longer than what is left
