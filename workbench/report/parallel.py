@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -55,7 +56,7 @@ def parallel_sweep(
     parts: dict[int, Sweep] = {}
     done = 0
     # A fresh interpreter each: a fork would copy the threads' locks of the progress display.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts) as pool:
         tasks = {}
         for start in range(0, len(steps), TASK):
             batches = steps[start : start + TASK].batches()
@@ -78,6 +79,11 @@ def _can_travel(policies: Sequence[Policy]) -> bool:
     except (pickle.PicklingError, AttributeError, TypeError):
         return False
     return True
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches every process of the terminal; the one that started the others ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _here(
