@@ -1,0 +1,176 @@
+"""Task maps built on the GPU are those of the CPU, whatever the batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from workbench.errors import InvalidArgument
+from workbench.ops import AttentionConfig, TaskMap, build_task_map
+from workbench.ops.attention_decode import upload_plan, write_dense
+from workbench.schedule import DecodePlan, cost_model, plan_decode
+from workbench.schedule.policies import balanced
+
+pytestmark = pytest.mark.gpu
+
+POLICIES = ("balanced", "hpc-ops")
+LONGEST = 131_072
+
+
+def on_gpu(lengths: np.ndarray) -> torch.Tensor:
+    return torch.as_tensor(lengths, dtype=torch.int32).cuda()
+
+
+def bins_of(task_map: TaskMap) -> list[np.ndarray]:
+    """The descriptors of each bin, int32 [n, 12], in the order in which its CTA follows them."""
+    rows = task_map.map.cpu().numpy()
+    bins = []
+    for cta in range(task_map.num_bins):
+        order = [cta] if rows[cta, 3] > 0 else []
+        while order and rows[order[-1], 8] >= 0:
+            order.append(int(rows[order[-1], 8]))
+        bins.append(rows[order])
+    return bins
+
+
+def assert_equal(task_map: TaskMap, plan: DecodePlan) -> None:
+    """Every field of every descriptor, and what lies beside the map."""
+    bins = bins_of(task_map)
+    assert [len(rows) for rows in bins] == np.diff(plan.bin_offsets).tolist()
+    rows, d = np.concatenate(bins), plan.descriptors
+    pieces = plan.chunk_counts[d["kv_head"], d["request"]]
+    expected = (
+        d["request"],
+        d["kv_head"],
+        d["first_token"],
+        d["num_tokens"],
+        plan.lengths[d["request"]],
+        d["chunk"],
+        pieces,
+    )
+    for column, values in enumerate(expected):
+        assert np.array_equal(rows[:, column], values), f"column {column}"
+    # Partial results: a place of its own for each piece of a split request, in reach of its first one.
+    split = rows[pieces > 1]
+    slots = split[:, 7] + split[:, 5]
+    assert len(set(slots.tolist())) == len(slots)
+    assert not slots.size or (slots.min() >= 0 and slots.max() < task_map.num_slots)
+    assert len(np.unique(split[:, [0, 1, 7]], axis=0)) == len(np.unique(split[:, [0, 1]], axis=0))
+    empties = np.flatnonzero(plan.lengths == 0)
+    assert int(task_map.header[0]) == len(empties)
+    assert sorted(task_map.empties[: len(empties)].tolist()) == empties.tolist()
+
+
+def batches(kind: int, count: int) -> list[tuple[np.ndarray, dict[str, int], int]]:
+    """Lengths with the arguments of a plan: (lengths, arguments, tile)."""
+    rng = np.random.default_rng(100 + kind)
+    made = []
+    for trial in range(count):
+        batch = int(rng.choice([1, 2, 3, 7, 33, 64, 200, 513, 2048]))
+        lengths = (
+            rng.integers(0, 9000, batch),
+            np.minimum(rng.lognormal(6, 2, batch), LONGEST),
+            rng.choice([0, 1, 31, 32, 63, 64, 65, 127, 128, 129, 4096], batch),
+            np.full(batch, 4096),
+            rng.integers(0, 40, batch),
+        )[kind].astype(np.int64)
+        if trial % 3 == 0:
+            lengths[rng.integers(batch)] = 100_000
+        arguments = {
+            "num_kv_heads": int(rng.choice([1, 2, 4, 8])),
+            "num_ctas": int(rng.choice([1, 7, 132, 264, 396, 528])),
+            "min_process_len": int(rng.choice([0, 64, 512, 1024])),
+            "q_len": int(rng.integers(1, 5)),
+        }
+        made.append((lengths, arguments, int(rng.choice([32, 64, 128]))))
+    return made
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("kind", range(5))
+def test_equal_to_the_cpu(kind: int, policy: str) -> None:
+    for lengths, arguments, tile in batches(kind, 40):
+        config = AttentionConfig(tile=tile)
+        seq_lens = on_gpu(lengths)
+        task_map = build_task_map(seq_lens, max_seq_len=LONGEST, policy=policy, config=config, **arguments)
+        plan = plan_decode(lengths, policy=policy, tile=tile, **arguments)
+        assert_equal(task_map, plan)
+        if policy == "hpc-ops" and tile == 64:
+            assert np.array_equal(write_dense(task_map, seq_lens).cpu().numpy(), plan.encode())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("heads", [1, 8])
+@pytest.mark.parametrize("longest", [1, 4097])
+def test_the_largest_batch(policy: str, heads: int, longest: int) -> None:
+    lengths = np.random.default_rng(heads).integers(0, longest + 1, 16_384)
+    task_map = build_task_map(on_gpu(lengths), num_kv_heads=heads, max_seq_len=longest, num_ctas=132, policy=policy)
+    assert_equal(task_map, plan_decode(lengths, num_kv_heads=heads, num_ctas=132, policy=policy))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_request_at_all(policy: str) -> None:
+    task_map = build_task_map(on_gpu(np.zeros(0)), num_kv_heads=2, max_seq_len=0, policy=policy)
+    assert not sum(map(len, bins_of(task_map)))
+
+
+def test_costs_of_another_gpu() -> None:
+    policy = balanced(costs=cost_model("H100", cache="bf16"))
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        lengths = np.minimum(rng.lognormal(7, 1.5, 40), LONGEST).astype(np.int64)
+        task_map = build_task_map(on_gpu(lengths), num_kv_heads=2, max_seq_len=LONGEST, num_ctas=264, policy=policy)
+        assert_equal(task_map, plan_decode(lengths, num_kv_heads=2, num_ctas=264, policy=policy))
+
+
+def test_recorded_buffers(reference_data: Path) -> None:
+    with np.load(reference_data / "golden" / "task_maps_given.npz") as recorded:
+        names = sorted({name[:3] for name in recorded.files})
+        assert names
+        for name in names:
+            heads, q_len, floor, included, num_ctas = map(int, recorded[f"{name}_args"])
+            lengths = recorded[f"{name}_lengths"].astype(np.int64) + (0 if included else q_len)
+            seq_lens = on_gpu(lengths)
+            task_map = build_task_map(
+                seq_lens, num_kv_heads=heads, max_seq_len=int(lengths.max()), num_ctas=num_ctas,
+                min_process_len=floor, policy="hpc-ops", q_len=q_len,
+            )  # fmt: skip
+            assert np.array_equal(write_dense(task_map, seq_lens).cpu().numpy(), recorded[f"{name}_buffer"]), name
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_captured_build_follows_the_lengths(policy: str) -> None:
+    rng = np.random.default_rng(6)
+    seq_lens = on_gpu(rng.integers(0, 9000, 64))
+    task_map = build_task_map(seq_lens, num_kv_heads=2, max_seq_len=9000, policy=policy)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        build_task_map(seq_lens, num_kv_heads=2, max_seq_len=9000, policy=policy, out=task_map)
+    for _ in range(20):
+        lengths = rng.integers(0, int(rng.choice([2, 100, 9000])), 64)
+        seq_lens.copy_(on_gpu(lengths))
+        graph.replay()
+        assert_equal(task_map, plan_decode(lengths, num_kv_heads=2, num_ctas=task_map.num_ctas, policy=policy))
+
+
+def test_a_map_of_a_larger_batch_is_written_into() -> None:
+    large, small = np.full(100, 3000), np.arange(0, 4000, 100)
+    task_map = build_task_map(on_gpu(large), num_kv_heads=2, max_seq_len=4000)
+    build_task_map(on_gpu(small), num_kv_heads=2, max_seq_len=4000, out=task_map)
+    assert_equal(task_map, plan_decode(small, num_kv_heads=2, num_ctas=task_map.num_ctas))
+    with pytest.raises(InvalidArgument, match="out"):
+        build_task_map(on_gpu(np.full(101, 5)), num_kv_heads=2, max_seq_len=4000, out=task_map)
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, "lpt", "fixed_splits(8)", "fixed_chunk(4096)"])
+def test_uploaded_plans_read_back(policy: str) -> None:
+    lengths = np.random.default_rng(7).integers(0, 20_000, 50)
+    plan = plan_decode(lengths, num_kv_heads=2, num_ctas=132, policy=policy)
+    task_map = upload_plan(plan)
+    assert_equal(task_map, plan)
+    again = task_map.plan(lengths)
+    assert np.array_equal(again.descriptors, plan.descriptors)
+    assert again.static_grid == plan.static_grid or plan.num_bins == plan.num_ctas

@@ -1,0 +1,23 @@
+"""The faults planted in the kernel still apply to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ops.attention_decode.mutants import LOW_OFFSETS, MUTANTS, Mutant
+from workbench.gpu.source import Source
+from workbench.ops.attention_decode.cuda import SOURCE
+
+
+@pytest.mark.parametrize("mutant", [*MUTANTS, LOW_OFFSETS], ids=lambda m: m.name)
+def test_the_fault_is_planted(mutant: Mutant) -> None:
+    assert mutant.source().text != Source.file(SOURCE).text
+
+
+def test_no_fault_is_planted_twice() -> None:
+    assert len({mutant.source().text for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_a_fault_whose_place_is_gone_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="no longer holds"):
+        Mutant("stale", (("void merge(", "text that is not there", ""),)).source()
