@@ -1,0 +1,271 @@
+"""The schedule explorer as a notebook widget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anywidget
+import numpy as np
+import numpy.typing as npt
+import traitlets
+
+from workbench.errors import InvalidArgument, WorkbenchError
+from workbench.schedule import DecodePlan
+from workbench.widgets import assets
+from workbench.widgets.colours import THEMES
+from workbench.widgets.schedule import frames
+from workbench.widgets.schedule.batches import Batches, Given
+from workbench.widgets.schedule.export import plans_json, trace_json
+from workbench.widgets.schedule.replies import REPLIES
+from workbench.widgets.schedule.session import AnyPolicy, Session
+from workbench.widgets.schedule.side import Side
+from workbench.widgets.schedule.strip import Strip
+from workbench.widgets.schedule.svg import render_svg
+
+SCRIPTS = (
+    "dom.js", "link.js", "theme.js", "fields.js", "policies.js", "controls.js", "answer.js", "raster.js",
+    "plot.js", "card.js", "panels.js", "strip.js", "keys.js", "files.js", "schedule.js",
+)  # fmt: skip
+"""Files of the browser side, each after those that it imports."""
+
+SETTINGS = (
+    "gpu", "policy_a", "policy_b", "tile", "ctas_per_sm", "min_process_len", "num_kv_heads", "q_len", "cache",
+    "order", "unit", "scale", "strip", "step", "selection",
+)  # fmt: skip
+
+
+def _setting(name: str) -> Any:
+    """A property that reads a setting and, when set, changes it and redraws every view."""
+
+    def read(self: ScheduleExplorer) -> Any:
+        return getattr(self.session.state, name)
+
+    def write(self: ScheduleExplorer, value: Any) -> None:
+        self.change(**{name: value})
+
+    return property(read, write, doc=f"The setting ``{name}``; see :class:`ScheduleExplorer`.")
+
+
+class ScheduleExplorer(anywidget.AnyWidget):
+    """How two scheduling policies fill the CTAs of a decode step, and what each costs over a whole trace.
+
+    Parameters
+    ----------
+    workload : str, array of int, DecodeSteps or RequestTrace
+        A preset ("64x4K", "zipf", "sample trace"), an expression ("64x4K + 2x32K"), KV lengths [batch], decode steps,
+        or a request trace, which is simulated with the simulator's defaults and labelled so.
+    gpu : str or devices.Gpu
+        A name of the catalogue, or a GPU made with ``devices.custom``.
+    policy_a, policy_b : str, Policy or callable
+        As ``plan_decode`` takes them, or a name of ``policies``. ``balanced`` decides by the cost model on screen.
+    tile, min_process_len, num_kv_heads, q_len : int
+        As for ``plan_decode``.
+    ctas_per_sm : int
+        CTAs resident on an SM.
+    cache : str
+        "fp8" or "bf16".
+    step : int
+        Step of the trace; negative numbers count from the end.
+    selection : int, optional
+        Highlighted request of the step; None is the one that the slower plan waits for.
+    order, unit, scale : str
+        "cta", "sm" or "load"; "us" or "tiles"; "shared" or "own".
+    strip : str
+        What is drawn of every step: "over_bound", "call_us" or "idle".
+    policies : mapping of str to Policy or callable
+        Policies of your own, offered in the list under these names.
+
+    Raises
+    ------
+    WorkbenchError
+        A setting is not allowed. A policy that gives no valid plan does not raise here: the screen says why, and
+        ``plan_a`` or ``plan_b`` raises when read.
+
+    Notes
+    -----
+    Every setting is also an attribute; setting one redraws all views, and an error leaves everything as it was.
+    :meth:`change` sets several at once.
+
+    Examples
+    --------
+    >>> explorer = ScheduleExplorer("64x4K + 2x32K", policy_b="balanced")
+    >>> explorer.gpu = "H100"
+    >>> explorer.plan_b.metrics().descriptors >= 66
+    True
+    """
+
+    _esm = assets.module(SCRIPTS)
+    _css = assets.text("schedule.css")
+
+    frame = traitlets.Dict().tag(sync=True)
+    constants = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        workload: Given = "1x128K+31x4K",
+        *,
+        policies: Mapping[str, AnyPolicy] | None = None,
+        **settings: Any,
+    ) -> None:
+        if unknown := sorted(set(settings) - set(SETTINGS)):
+            known = ", ".join(("workload", *SETTINGS, "policies"))
+            raise InvalidArgument(f"ScheduleExplorer takes no {', '.join(unknown)}. It takes {known}.")
+        self.session = Session(workload, policies, **settings)
+        self._fault: frames.Fault | None = None
+        self._pasted = workload if isinstance(workload, str) and not self.session.workload.preset else ""
+        self._strip: Strip | None = None
+        self._strip_key: tuple[object, ...] = ()
+        self._number = 0
+        self._ack: dict[str, int] = {}
+        fixed = frames.constants() | {"themes": {name: theme.to_dict() for name, theme in THEMES.items()}}
+        super().__init__(constants=fixed, frame=self._make_frame())
+        self.on_msg(self._answer)
+
+    gpu = _setting("gpu")
+    policy_a = _setting("policy_a")
+    policy_b = _setting("policy_b")
+    tile = _setting("tile")
+    ctas_per_sm = _setting("ctas_per_sm")
+    min_process_len = _setting("min_process_len")
+    num_kv_heads = _setting("num_kv_heads")
+    q_len = _setting("q_len")
+    cache = _setting("cache")
+    order = _setting("order")
+    unit = _setting("unit")
+    scale = _setting("scale")
+    strip = _setting("strip")
+    step = _setting("step")
+
+    @property
+    def workload(self) -> Batches:
+        """What is looked at; set it to anything that the parameter of that name takes."""
+        return self.session.workload
+
+    @workload.setter
+    def workload(self, given: Given) -> None:
+        self.change(workload=given)
+
+    @property
+    def selection(self) -> int | None:
+        """The highlighted request; set it to None to follow the one that the slower plan waits for."""
+        return self.session.selected
+
+    @selection.setter
+    def selection(self, request: int | None) -> None:
+        self.change(selection=request)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """KV lengths of the step, int64 [batch], tokens."""
+        return self.session.lengths
+
+    @property
+    def plan_a(self) -> DecodePlan:
+        """Policy A's plan of the step; raises what kept the policy from giving one."""
+        return self.session.plan("A")
+
+    @property
+    def plan_b(self) -> DecodePlan:
+        """Policy B's plan of the step; raises what kept the policy from giving one."""
+        return self.session.plan("B")
+
+    @property
+    def plan(self) -> DecodePlan:
+        """Policy A's plan."""
+        return self.plan_a
+
+    def change(self, **changes: Any) -> None:
+        """Change several settings at once, and redraw every view once.
+
+        Raises
+        ------
+        WorkbenchError
+            A value is not allowed; nothing is changed then.
+        """
+        self.session.change(**changes)
+        if "workload" in changes:
+            given = changes["workload"]
+            self._pasted = given if isinstance(given, str) and not self.session.workload.preset else ""
+        self._fault = None
+        self.redraw()
+
+    def copy_as_code(self) -> str:
+        """Python that opens the same view again."""
+        return self.session.as_code()
+
+    def to_svg(self, *, theme: str = "light", width: int = 1024) -> str:
+        """The screen as an SVG document; see :func:`workbench.widgets.schedule.svg.render_svg`."""
+        return render_svg(self.session.scene(), theme=theme, width=width)
+
+    def to_plans_json(self) -> str:
+        """Both plans with their metrics as JSON; see :func:`workbench.widgets.schedule.export.plans_json`."""
+        return plans_json(self.sides)
+
+    def to_trace_json(self) -> str:
+        """The predicted timelines for Chrome and Perfetto."""
+        return trace_json(self.sides, sms=self.session.state.gpu.sms)
+
+    @property
+    def sides(self) -> list[Side]:
+        """A and B, without a policy that gives no plan."""
+        return [side for side in map(self.session.side, "AB") if isinstance(side, Side)]
+
+    def redraw(self) -> None:
+        """Send the present screen to every view."""
+        self.frame = self._make_frame()
+
+    def _make_frame(self) -> dict[str, Any]:
+        self._number += 1
+        message = frames.frame(self.session, self._fault, self._pasted)
+        strip = self.all_steps() if self._fault is None else None
+        shown = {"key": strip.key, "total": len(strip.steps)} if strip else None
+        return {"number": self._number, "ack": dict(self._ack), "strip": shown, **message}
+
+    def all_steps(self) -> Strip | None:
+        """The strip of the trace for the present settings, or None without a trace."""
+        session, state = self.session, self.session.state
+        if session.workload.steps is None:
+            return None
+        names = (state.policy_a, state.policy_b)
+        key = (
+            id(session.workload), *names, *map(id, map(session.custom.get, names)),
+            state.gpu, state.cache, *state.plan_arguments().values(), state.strip,
+        )  # fmt: skip
+        if key != self._strip_key:
+            policies = (session.policy(names[0]), session.policy(names[1]))
+            arguments = state.plan_arguments()
+            self._strip = Strip(session.workload.steps, policies, arguments, session.cost, state.strip, self._number)
+            self._strip_key = key
+        return self._strip
+
+    def _answer(self, _: object, message: dict[str, Any], __: list[memoryview]) -> None:
+        """Answer one message of a view."""
+        reply = REPLIES[message["kind"]](self, message)
+        if reply is not None:
+            content, buffers = reply
+            self.send({"kind": message["kind"], "view": message["view"], **content}, buffers)
+
+    def set_from_view(self, view: str, number: int, changes: dict[str, Any]) -> None:
+        """Change settings as a view asks; a value that cannot be is shown in the view in words instead."""
+        self._ack[view] = number
+        field = next(iter(changes), "")
+        try:
+            if "pasted" in changes:
+                field, self._pasted = "pasted", str(changes.pop("pasted"))
+                changes["workload"] = self._pasted
+            elif "workload" in changes:
+                self._pasted = ""
+            self.session.change(**changes)
+            self._fault = None
+        except WorkbenchError as error:
+            self._fault = frames.Fault.of(field, error)
+        self.redraw()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The live widget, and a picture of it for readers without one."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:
+            return None
+        data, metadata = bundle
+        return {**data, "image/svg+xml": self.to_svg()}, metadata

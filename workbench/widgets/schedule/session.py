@@ -1,0 +1,270 @@
+"""The explorer without a browser: settings, the plans that follow from them, and what is said about them."""
+
+from __future__ import annotations
+
+import traceback
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidArgument, StepOutOfRange, WorkbenchError
+from workbench.schedule import CostModel, DecodePlan, Policy, balanced, cost_model, plan_decode, resolve
+from workbench.schedule.policies import BUILT_IN, UserFunction
+from workbench.widgets import text
+from workbench.widgets.schedule.batches import Batches, Given, batches
+from workbench.widgets.schedule.scene import Scene, View, culprit, make_scene
+from workbench.widgets.schedule.side import Side, evaluate, policy_title
+from workbench.widgets.schedule.state import State, as_code
+from workbench.workloads import format_lengths
+
+AnyPolicy = str | Policy | UserFunction
+
+CACHED = 24
+"""Evaluated plans kept: enough for every policy of a step, and the step before."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a policy gives no plan.
+
+    Attributes
+    ----------
+    title : str
+        Name of the policy for a reader.
+    error : Exception
+        The workbench's own, or whatever a user's function raised.
+    """
+
+    title: str
+    error: Exception
+
+    @property
+    def message(self) -> str:
+        """The reason in words; for a user's function also the line that raised."""
+        if isinstance(self.error, WorkbenchError):
+            return str(self.error)
+        frames = traceback.extract_tb(self.error.__traceback__)
+        where = f", line {frames[-1].lineno} of {frames[-1].name}" if frames else ""
+        return f"{self.title} raised {type(self.error).__name__}: {self.error}{where}"
+
+
+class Session:
+    """Settings, workload and user's policies, with the plans that follow. Every change is checked before it is kept.
+
+    Parameters
+    ----------
+    workload
+        Anything that :func:`workbench.widgets.schedule.batches.batches` reads.
+    policies
+        The user's own policies by name: policy objects or functions as ``plan_decode`` takes them.
+    **settings
+        Fields of :class:`State`; ``policy_a`` and ``policy_b`` may also be policy objects or functions.
+    """
+
+    def __init__(self, workload: Given, policies: Mapping[str, AnyPolicy] | None = None, **settings: Any) -> None:
+        self.custom: dict[str, Policy] = {}
+        for name, policy in (policies or {}).items():
+            self._add(name, policy)
+        self._sides: OrderedDict[object, Side | Failure] = OrderedDict()
+        self.workload = batches(workload)
+        step = settings.pop("step", 0)
+        self.state = State(gpu=settings.pop("gpu", "H200"))
+        self.change(step=step, **settings)
+
+    # Settings
+
+    def change(self, **changes: Any) -> None:
+        """Change settings and, with the name ``workload``, what is looked at; all or nothing.
+
+        Raises
+        ------
+        WorkbenchError
+            A value is not allowed; nothing is changed then.
+        """
+        custom = dict(self.custom)
+        try:
+            new = batches(changes.pop("workload")) if "workload" in changes else self.workload
+            for name in ("policy_a", "policy_b"):
+                if name in changes:
+                    changes[name] = self._policy_name(changes[name])
+            if new is not self.workload:
+                changes = {"step": 0, "selection": None} | changes
+            state = self._numbered(self.state.change(**changes), changes)
+            state = self._placed(state, new, follow="selection" not in changes)
+        except WorkbenchError:
+            self.custom = custom
+            raise
+        if new is not self.workload or custom != self.custom:
+            self._sides.clear()
+        self.state, self.workload = state, new
+
+    def _numbered(self, state: State, changes: Mapping[str, Any]) -> State:
+        """Remember the parameters of the fixed policies that are in use."""
+        for name in ("policy_a", "policy_b"):
+            base, _, number = getattr(state, name).removesuffix(")").partition("(")
+            field = {"fixed_splits": "splits", "fixed_chunk": "chunk"}.get(base)
+            if name in changes and field and number.isdigit():
+                state = state.change(**{field: int(number)})
+        return state
+
+    def _placed(self, state: State, new: Batches, *, follow: bool) -> State:
+        """Check step and selection against the workload; a selection follows its request to another step."""
+        step = state.step
+        if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not -len(new) <= step < len(new):
+            raise StepOutOfRange(f"step is {step!r}. {new.name} has steps 0 to {len(new) - 1:,}.")
+        step = int(step) % len(new)
+        lengths = new.lengths(step)
+        selection = state.selection
+        if follow and selection is not None and (new is not self.workload or step != self.state.step):
+            before, after = self.workload.requests(self.state.step), new.requests(step)
+            selection = None
+            if new is self.workload and before is not None and after is not None and self.state.selection is not None:
+                found = np.flatnonzero(after == before[self.state.selection])
+                selection = int(found[0]) if found.size else None
+        if selection is not None:
+            whole = isinstance(selection, (int, np.integer)) and not isinstance(selection, bool)
+            if not whole or not 0 <= selection < lengths.size:
+                raise InvalidArgument(f"selection is {selection!r}. This step has requests 0 to {lengths.size - 1:,}.")
+            selection = int(selection)
+        return state.change(step=step, selection=selection)
+
+    def _policy_name(self, policy: AnyPolicy) -> str:
+        if isinstance(policy, str):
+            return policy if policy in self.custom else resolve(policy).name
+        chosen = resolve(policy)
+        if type(chosen) not in BUILT_IN.values():
+            self._add(chosen.name, chosen)
+        return chosen.name
+
+    @staticmethod
+    def _built_in(name: str) -> bool:
+        try:
+            resolve(name)
+        except InvalidArgument:
+            return False
+        return True
+
+    def _add(self, name: str, policy: AnyPolicy) -> None:
+        if not isinstance(name, str) or not name.strip() or self._built_in(name):
+            raise InvalidArgument(f"a policy of yours is named {name!r}. Give a name that no built-in policy has.")
+        self.custom[name] = resolve(policy)
+
+    # What follows
+
+    @property
+    def cost(self) -> CostModel:
+        """The cost model of the chosen GPU and cache type."""
+        return cost_model(self.state.gpu, cache=self.state.cache)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """KV lengths of the step, int64 [batch], tokens."""
+        return self.workload.lengths(self.state.step)
+
+    def policy(self, name: str) -> Policy:
+        """The policy of that name; ``balanced`` decides by the cost model on screen."""
+        if name in self.custom:
+            return self.custom[name]
+        return balanced(self.cost) if name == "balanced" else resolve(name)
+
+    def side(self, key: str) -> Side | Failure:
+        """What policy A or B makes of the step."""
+        return self.evaluated(key, self.state.policy_a if key == "A" else self.state.policy_b)
+
+    def evaluated(self, key: str, name: str) -> Side | Failure:
+        """What any policy makes of the step; kept for a while."""
+        where = self._where(key, name)
+        if where not in self._sides:
+            self._sides[where] = self._evaluate(key, name)
+            if len(self._sides) > CACHED:
+                self._sides.popitem(last=False)
+        self._sides.move_to_end(where)
+        return self._sides[where]
+
+    def known(self, key: str, name: str) -> Side | Failure | None:
+        """What :meth:`evaluated` gives, if it is there already."""
+        return self._sides.get(self._where(key, name))
+
+    def _where(self, key: str, name: str) -> tuple[object, ...]:
+        state = self.state
+        return (key, name, state.step, state.gpu, state.cache, *state.plan_arguments().values())
+
+    def _evaluate(self, key: str, name: str) -> Side | Failure:
+        title = policy_title(name)
+        try:
+            plan = plan_decode(self.lengths, policy=self.policy(name), **self.state.plan_arguments())
+            return evaluate(key, title, plan, self.cost)
+        except WorkbenchError as error:
+            return Failure(title, error)
+        except Exception as error:
+            if name not in self.custom:
+                raise
+            return Failure(title, error)  # a user's function may raise anything; the screen says what
+
+    def plan(self, key: str) -> DecodePlan:
+        """The plan of A or B.
+
+        Raises
+        ------
+        WorkbenchError, Exception
+            Whatever kept the policy from giving one.
+        """
+        side = self.side(key)
+        if isinstance(side, Failure):
+            raise side.error
+        return side.plan
+
+    @property
+    def selected(self) -> int | None:
+        """The highlighted request: the one chosen, or the one that the slower plan waits for."""
+        sides = [side for side in (self.side("A"), self.side("B")) if isinstance(side, Side)]
+        if self.state.selection is not None or not sides:
+            return self.state.selection
+        return culprit(sides)
+
+    def header(self) -> tuple[str, ...]:
+        """Facts of the step for the header and the title of a picture."""
+        state, facts = self.state, [self.workload.name]
+        if self.workload.steps is not None:
+            facts.append(f"step {state.step:,} of {len(self.workload):,}")
+        return (*facts, f"{state.gpu.name}, {state.gpu.sms} SMs \u00d7 {text.plural(state.ctas_per_sm, 'CTA')}")
+
+    def scene(self) -> Scene:
+        """Everything on screen for the present settings."""
+        state = self.state
+        a, b = self.side("A"), self.side("B")
+        return make_scene(
+            a if isinstance(a, Side) else None,
+            b if isinstance(b, Side) else None,
+            sms=state.gpu.sms,
+            view=View(state.order, state.unit, state.scale, state.selection),
+            header=self.header(),
+            titles=(a.title, b.title),
+            problems=tuple(side.message if isinstance(side, Failure) else "" for side in (a, b)),  # type: ignore[arg-type]
+        )
+
+    def listed(self) -> list[str]:
+        """Names of the policies in the list: built-in ones, those in use, the user's."""
+        state = self.state
+        names = ["hpc-ops", "balanced", "lpt"]
+        used = [name for name in (state.policy_a, state.policy_b) if name not in self.custom]
+        for base, parameter in (("fixed_splits", state.splits), ("fixed_chunk", state.chunk)):
+            mine = [name for name in used if name.startswith(base)]
+            names += mine or [f"{base}({parameter})"]
+        return [*dict.fromkeys(names), *self.custom]
+
+    def as_code(self) -> str:
+        """Python that opens the same view again."""
+        state, custom = self.state, self.custom
+        if self.workload.preset:
+            return as_code(state, self.workload.preset, step=state.step, custom=custom)
+        lengths, note = self.lengths, ""
+        if self.workload.steps is not None:
+            note = f"Step {state.step:,} of {self.workload.steps.label}"
+        if lengths.size == 0 or not lengths.all():
+            return as_code(state, lengths.tolist(), note=note, step=0, custom=custom)
+        return as_code(state, format_lengths(lengths), note=note, step=0, custom=custom)

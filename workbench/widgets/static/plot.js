@@ -1,0 +1,252 @@
+// One panel: title, canvas with the bins, lines and their labels, silhouette; and what lies under a point.
+
+import { badge, el, fill } from "./dom.js";
+import { typed } from "./link.js";
+import { columnAt, columnEdges, lowestAt, rasterise } from "./raster.js";
+
+export const LEFT = 40;
+export const SILHOUETTE = 40;
+const TOP = 12; // room above the plot for the marks of the last CTAs
+const FONT = "600 11px";
+const DASHES = { mean: [5, 3], bound: [1, 2] };
+const ENVELOPE_BELOW = 3; // CSS pixels a column
+
+const ARRAYS = {
+  offsets: Uint32Array, start: Float32Array, foot: Float32Array, end: Float32Array, colour: Uint8Array,
+  descriptor: Int32Array, top: Float32Array, silhouette: Float32Array, place: Int32Array, late: Uint8Array,
+};
+
+export function readPanel(message) {
+  const panel = { ...message };
+  for (const [name, Type] of Object.entries(ARRAYS)) panel[name] = typed(Type, message[name]);
+  return panel;
+}
+
+export class Plot {
+  constructor() {
+    this.title = el("div", { className: "wb-panel-title" });
+    this.canvas = el("canvas", { "aria-hidden": true });
+    this.overlay = el("canvas", { className: "wb-overlay", tabindex: 0, role: "img" });
+    this.labels = el("div", { className: "wb-panel-labels" });
+    this.box = el("div", { className: "wb-plot" }, this.canvas, this.overlay, this.labels);
+    this.node = el("div", { className: "wb-panel" }, this.title, this.box);
+  }
+
+  draw(panel, layout, unit, space, theme, colours) {
+    Object.assign(this, { panel, layout, space, theme });
+    this.#texts(unit);
+    const ratio = window.devicePixelRatio || 1;
+    const { width } = space;
+    this.geometry = {
+      width: Math.round(width * ratio), height: Math.round(layout.height * ratio), ratio,
+      from: space.from, pitch: (width / (space.to - space.from)) * ratio, scale: layout.scale * ratio,
+    };
+    const across = width + 6 + SILHOUETTE;
+    for (const canvas of [this.canvas, this.overlay]) {
+      const [w, h] = [Math.round(across * ratio), Math.round((layout.height + TOP) * ratio)];
+      if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
+      Object.assign(canvas.style, { width: `${across}px`, height: `${layout.height + TOP}px`, left: `${LEFT}px` });
+    }
+    this.box.style.height = `${layout.height + TOP}px`;
+    const context = this.canvas.getContext("2d");
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    this.#grid(context, ratio);
+    this.#bins(context, ratio, colours);
+    context.setTransform(ratio, 0, 0, ratio, 0, TOP * ratio);
+    this.#merge(context);
+    this.#late(context);
+    this.#blocks(context);
+    this.#silhouette(context);
+    this.#lines(context, across);
+  }
+
+  #texts(unit) {
+    const { panel, layout, space } = this;
+    fill(this.title, el("span", { className: "wb-axis-unit" }, unit), badge(panel.key), el("b", {}, panel.title),
+      el("span", { className: "wb-note" }, panel.note), el("span", { className: "wb-note wb-right" }, panel.note_right));
+    this.title.style.width = `${LEFT + space.width}px`;
+    this.overlay.setAttribute("aria-label",
+      `Policy ${panel.key}, ${panel.title}: ${panel.note}. ${panel.note_right}. Arrow keys move between chunks.`);
+    const ticks = layout.ticks.map(([value, text]) =>
+      el("span", { className: "wb-tick", style: { top: `${TOP + layout.height - value * layout.scale}px` } }, text));
+    const left = LEFT + space.width + 6 + SILHOUETTE;
+    const lines = layout.labels.map(({ kind, label, text, label_y }) =>
+      el("span", { className: `wb-line wb-line-${kind}`, style: { top: `${TOP + label_y}px`, left: `${left + 14}px` } },
+        el("span", {}, label), el("span", { "data-line": kind, "data-side": panel.key }, text)));
+    fill(this.labels, ...ticks, ...lines);
+  }
+
+  #grid(context, ratio) {
+    context.fillStyle = this.theme.grid;
+    for (const [value] of this.layout.ticks) {
+      const y = Math.round((TOP + this.layout.height - value * this.layout.scale) * ratio);
+      context.fillRect(0, y, this.geometry.width, 1);
+    }
+  }
+
+  #bins(context, ratio, colours) {
+    const { panel, geometry, theme } = this;
+    const layer = new OffscreenCanvas(geometry.width, geometry.height);
+    layer.getContext("2d").putImageData(rasterise(panel, geometry, colours), 0, 0);
+    context.drawImage(layer, 0, Math.round(TOP * ratio));
+    if (geometry.pitch / ratio >= ENVELOPE_BELOW) return;
+    // Columns too narrow to be told apart: their outline, and below one pixel each also the lowest of those that share it.
+    const base = Math.round(TOP * ratio) + geometry.height;
+    const outline = (heightAt, style) => {
+      context.fillStyle = style;
+      let before = null;
+      for (let x = 0; x < geometry.width; x += 1) {
+        const y = base - Math.round(heightAt(x) * geometry.scale);
+        const low = before === null ? y : Math.max(y, before);
+        const high = before === null ? y : Math.min(y, before);
+        if (y < base || (before !== null && before < base)) context.fillRect(x, high, 1, Math.max(low - high, 1));
+        before = y;
+      }
+    };
+    outline((x) => panel.top[columnAt(panel, x, geometry.from, geometry.pitch)], `${theme.ink}66`);
+    if (geometry.pitch < 1) outline((x) => lowestAt(panel, x, geometry.from, geometry.pitch), theme.background);
+  }
+
+  y(value) {
+    return this.layout.height - value * this.layout.scale;
+  }
+
+  #merge(context) {
+    const [low, high] = this.panel.merge.map((value) => this.y(value));
+    if (low - high < 0.5) return;
+    context.save();
+    context.beginPath();
+    context.rect(0, high, this.space.width, low - high);
+    context.clip();
+    context.strokeStyle = this.theme.muted;
+    context.globalAlpha = 0.7;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let x = -(low - high); x < this.space.width; x += 6) {
+      context.moveTo(x, low);
+      context.lineTo(x + (low - high), high);
+    }
+    context.stroke();
+    context.restore();
+  }
+
+  #late(context) {
+    const { panel, geometry, layout } = this;
+    const highest = Math.min(...layout.labels.filter(({ kind }) => kind !== "other").map(({ y }) => y), layout.height);
+    context.fillStyle = this.theme.ink;
+    for (let column = 0; column < panel.late.length; column += 1) {
+      if (!panel.late[column]) continue;
+      const [left, right] = columnEdges(column, geometry.from, geometry.pitch, geometry.ratio);
+      if (right > 0 && left < geometry.width) {
+        context.fillRect(left / geometry.ratio, highest - 7, Math.max(right - left, 1) / geometry.ratio, 3);
+      }
+    }
+  }
+
+  #blocks(context) {
+    const { panel, space, theme } = this;
+    const pitch = space.width / (space.to - space.from);
+    context.font = `${FONT} ${getComputedStyle(this.node).fontFamily}`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (const block of panel.blocks) {
+      const left = Math.max((block.first - space.from) * pitch, 0);
+      const right = Math.min((block.last + 1 - space.from) * pitch, space.width);
+      if ((block.top - block.bottom) * this.layout.scale < 14) continue;
+      const text = [`request ${block.text}`, block.text].find((words) => context.measureText(words).width + 8 < right - left);
+      if (!text) continue;
+      context.fillStyle = theme.on_request[block.colour];
+      context.fillText(text, (left + right) / 2, (this.y(block.bottom) + this.y(block.top)) / 2);
+    }
+  }
+
+  #silhouette(context) {
+    const { silhouette } = this.panel;
+    const left = this.space.width + 6;
+    const count = silhouette.length;
+    context.beginPath();
+    context.moveTo(left, this.layout.height);
+    context.lineTo(left + SILHOUETTE, this.layout.height);
+    for (let i = 0; i < count; i += 1) {
+      const y = this.y(silhouette[i]);
+      context.lineTo(left + (SILHOUETTE * (count - i)) / count, y);
+      context.lineTo(left + (SILHOUETTE * (count - i - 1)) / count, y);
+    }
+    context.closePath();
+    context.fillStyle = this.theme.grid;
+    context.fill();
+    context.strokeStyle = this.theme.line;
+    context.stroke();
+  }
+
+  #lines(context, across) {
+    const half = (y) => Math.round(y) + 0.5;
+    context.lineWidth = 1;
+    for (const { kind, y } of this.layout.labels) {
+      context.strokeStyle = kind === "other" ? this.theme.slate : this.theme.ink;
+      context.setLineDash(DASHES[kind] ?? []);
+      context.beginPath();
+      context.moveTo(0, half(y));
+      context.lineTo(across, half(y));
+      context.stroke();
+    }
+    context.setLineDash([]);
+    context.strokeStyle = this.theme.muted;
+    context.beginPath();
+    context.moveTo(0, half(this.layout.height));
+    context.lineTo(this.space.width, half(this.layout.height));
+    context.stroke();
+  }
+
+  // Segment at a point in CSS pixels of the overlay, or -1.
+  segmentAt(x, y) {
+    const { geometry, panel, layout } = this;
+    if (x < 0 || x >= this.space.width) return -1;
+    const column = columnAt(panel, x * geometry.ratio, geometry.from, geometry.pitch);
+    const value = (layout.height + TOP - y) / layout.scale;
+    for (let i = panel.offsets[column]; i < panel.offsets[column + 1]; i += 1) {
+      if (panel.start[i] <= value && value < panel.end[i]) return i;
+    }
+    return -1;
+  }
+
+  columnOf(segment) {
+    let [low, high] = [0, this.panel.top.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.panel.offsets[middle] <= segment) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  // Box of a segment in CSS pixels of the overlay.
+  boxOf(segment) {
+    const { ratio, from, pitch } = this.geometry;
+    const [left, right] = columnEdges(this.columnOf(segment), from, pitch, ratio);
+    const top = TOP + this.y(this.panel.end[segment]);
+    return { left: left / ratio, width: (right - left) / ratio, top, height: TOP + this.y(this.panel.start[segment]) - top };
+  }
+
+  // Marks a segment and a range being dragged; either may be absent.
+  mark(segment, range) {
+    const context = this.overlay.getContext("2d");
+    const ratio = this.geometry.ratio;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, this.overlay.width, this.overlay.height);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    if (range) {
+      context.fillStyle = `${this.theme.accent}33`;
+      context.fillRect(Math.min(...range), TOP, Math.abs(range[1] - range[0]), this.layout.height);
+    }
+    if (segment < 0) return;
+    const { left, width, top, height } = this.boxOf(segment);
+    context.strokeStyle = this.theme.background;
+    context.lineWidth = 4;
+    context.strokeRect(left - 1, top - 1, width + 2, height + 2);
+    context.strokeStyle = this.theme.ink;
+    context.lineWidth = 2;
+    context.strokeRect(left - 1, top - 1, width + 2, height + 2);
+  }
+}

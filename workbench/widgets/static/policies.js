@@ -1,0 +1,83 @@
+// The list of policies: what each call takes, and which two are shown as A and B.
+
+import { el, fill } from "./dom.js";
+
+const IDLE_MS = 120;
+
+export class Policies {
+  constructor(link) {
+    this.link = link;
+    this.node = el("div", { className: "wb-policies", role: "group", "aria-label": "Policies" });
+    this.entries = [];
+    link.listen("rank", (content) => this.#arrived(content));
+  }
+
+  show(frame) {
+    this.frame = frame;
+    this.entries = frame.policies.map((entry) => ({ ...entry }));
+    this.#draw();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.#askNext(), IDLE_MS);
+  }
+
+  close() {
+    clearTimeout(this.timer);
+  }
+
+  // Policies other than A and B are asked for one at a time, once the reader pauses.
+  #askNext() {
+    if (this.link.unsettled) return;
+    const missing = this.entries.find((entry) => entry.call_us === null && !entry.problem);
+    if (missing) this.link.ask("rank", { frame: this.frame.number, name: missing.name });
+  }
+
+  #arrived({ frame, entry }) {
+    if (frame !== this.frame.number) return;
+    this.entries[this.entries.findIndex((known) => known.name === entry.name)] = { ...entry };
+    this.#draw();
+    this.#askNext();
+  }
+
+  #draw() {
+    const active = document.activeElement?.dataset?.focus;
+    const times = this.entries.map((entry) => entry.call_us).filter((time) => time !== null);
+    const [best, worst] = [Math.min(...times), Math.max(...times)];
+    fill(this.node, ...this.entries.map((entry) => this.#line(entry, best, worst)));
+    if (active && this.node.getRootNode().activeElement?.dataset?.focus !== active) {
+      [...this.node.querySelectorAll("[data-focus]")].find((node) => node.dataset.focus === active)?.focus();
+    }
+  }
+
+  #line(entry, best, worst) {
+    const { settings } = this.frame;
+    const side = (letter, name) => {
+      const on = settings[name] === entry.name;
+      return el("button", {
+        type: "button", className: `wb-pick wb-pick-${letter.toLowerCase()}`, "aria-pressed": on,
+        "aria-label": `Show ${entry.title} as ${letter}`, "data-focus": `${letter} ${entry.base}`,
+        on: { click: () => this.link.set({ [name]: entry.name }) },
+      }, letter);
+    };
+    const share = entry.call_us === null ? 0 : entry.call_us / worst;
+    const text = entry.problem ? "no plan" : entry.text || "\u00b7";
+    return el("div", { className: "wb-policy", title: entry.problem || null },
+      side("A", "policy_a"), side("B", "policy_b"),
+      el("span", { className: "wb-policy-name" }, entry.title, entry.parameter === null ? null : this.#parameter(entry)),
+      el("span", { className: `wb-policy-time${entry.call_us === best ? " wb-best" : ""}`, "data-policy": entry.name }, text),
+      el("span", { className: "wb-policy-bar", style: { width: `${100 * share}%` } }));
+  }
+
+  #parameter(entry) {
+    const input = el("input", {
+      type: "text", inputmode: "numeric", value: entry.parameter, "data-focus": `parameter ${entry.base}`,
+      "aria-label": `Parameter of ${entry.title}`, size: Math.max(2, String(entry.parameter).length),
+    });
+    const commit = () => {
+      const value = Number(input.value);
+      if (Number.isInteger(value) && value > 0 && value !== entry.parameter) this.link.queue({ kind: "parameter", policy: entry.name, value });
+      else input.value = entry.parameter;
+    };
+    input.addEventListener("change", commit);
+    return input;
+  }
+}

@@ -1,0 +1,73 @@
+// One view of the explorer. Python owns the state and every number; this draws the frame that it sends.
+
+import { Answer } from "./answer.js";
+import { Controls } from "./controls.js";
+import { el, show } from "./dom.js";
+import { Files } from "./files.js";
+import { Keys } from "./keys.js";
+import { Link } from "./link.js";
+import { Panels } from "./panels.js";
+import { Strip } from "./strip.js";
+import { watchTheme } from "./theme.js";
+
+const NARROW = 960;
+
+function render({ model, el: host }) {
+  const constants = model.get("constants");
+  let theme = null;
+  let width = 0;
+  const link = new Link(model, () => draw());
+  const controls = new Controls(link, constants);
+  const answer = new Answer(link, constants);
+  const panels = new Panels(link);
+  const strip = new Strip(link, constants);
+  const files = new Files(link, () => theme.name);
+  const slow = el("span", { className: "wb-status", role: "status", hidden: true }, "waiting for the kernel");
+  // The attribute keeps JupyterLab's own single-key shortcuts away while the focus is in here.
+  const root = el("div", { className: "wb-explorer", "data-lm-suppress-shortcuts": "true", role: "region", "aria-label": "Schedule explorer" });
+  const keys = new Keys(root, link, constants, { panels, strip });
+  const main = el("div", { className: "wb-main" }, answer.node, panels.node, strip.node);
+  root.append(
+    el("header", { className: "wb-header" }, el("b", {}, "Schedule"), answer.header, el("span", { className: "wb-right" }), slow, files.node, keys.button),
+    el("div", { className: "wb-body" }, controls.node, main),
+    el("footer", { className: "wb-footer" }, answer.footer), keys.help);
+  host.append(root);
+  link.onSlow = (waiting) => show(slow, waiting);
+  panels.onRedraw = () => draw();
+
+  function draw() {
+    if (!theme || width === 0) return;
+    const started = performance.now();
+    const frame = link.frame;
+    controls.show(frame);
+    answer.show(frame);
+    panels.show(frame, theme, width);
+    strip.show(frame, theme, panels.space?.width ?? width - 192);
+    root.dataset.frame = frame.number;
+    root.dispatchEvent(new CustomEvent("wb-drawn", { detail: { number: frame.number, started, ended: performance.now() } }));
+  }
+
+  const unwatch = watchTheme(root, constants.themes, (chosen) => {
+    theme = chosen;
+    theme.requests.forEach((colour, at) => root.style.setProperty(`--wb-request-${at}`, colour));
+    draw();
+  });
+  const resized = new ResizeObserver(() => {
+    root.classList.toggle("wb-narrow", root.clientWidth < NARROW);
+    const style = getComputedStyle(main);
+    const room = Math.max(main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), 320);
+    if (room === width) return;
+    width = room;
+    draw();
+  });
+  resized.observe(root);
+  return () => {
+    resized.disconnect();
+    unwatch();
+    controls.close();
+    strip.close();
+    link.close();
+  };
+}
+
+export default { render };
