@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from workbench.cli.policy import load_policy
-from workbench.report import parallel
 from workbench.report.page import _percent
 from workbench.schedule import balanced, cost_model, plan_decode
 from workbench.schedule.search import search_static
@@ -215,34 +218,6 @@ def test_opens_in_a_browser_without_network_or_errors(made, chromium, scheme):
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 
-def test_processes_give_the_same_numbers(monkeypatch, tmp_path):
-    monkeypatch.setattr(parallel, "WORTH_IT", 0)
-    monkeypatch.setattr(parallel, "TASK", 100)
-    steps = simulate(read_trace(write_trace(tmp_path / "t.jsonl")))[:350]
-    cost, seen = cost_model(), []
-    options = {"policies": [balanced(cost)], "cost": cost, "num_kv_heads": 1, "num_ctas": 528}
-    options |= {"tile": 64, "min_process_len": 512, "q_len": 1}
-    two = parallel.parallel_sweep(steps, jobs=2, progress=lambda *done: seen.append(done), **options)
-    one = parallel.parallel_sweep(steps, jobs=1, progress=lambda *done: None, **options)
-    assert two.to_frame().equals(one.to_frame())
-    assert seen[-1] == (350, 350)
-    assert len(seen) == 4
-
-
-def test_a_function_of_a_users_file_stays_in_this_process(monkeypatch, tmp_path):
-    monkeypatch.setattr(parallel, "WORTH_IT", 0)
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", None)
-    path = tmp_path / "mine.py"
-    path.write_text("def f(lengths, heads, ctas, tile):\n    return [[(0, 0, 0, -(-int(lengths[0]) // tile))]]\n")
-    policy = load_policy(f"{path}:f", cost_model())
-    steps = simulate(synthetic_trace(1))[:4]
-    options = {"num_kv_heads": 1, "num_ctas": 8, "tile": 64, "min_process_len": 512, "q_len": 1}
-    found = parallel.parallel_sweep(
-        steps, policies=[policy], cost=cost_model(), jobs=2, progress=lambda *done: None, **options
-    )
-    assert found.policies == ("f",)
-
-
 def test_a_users_policy_takes_part(run, tmp_path):
     policy = tmp_path / "mine.py"
     policy.write_text(
@@ -269,6 +244,25 @@ def test_sample_and_default_output(run, tmp_path, monkeypatch):
     assert "The best static setting for this trace" in done.out
     assert "Wrote report.html" in done.out
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_an_interruption_ends_at_once_and_leaves_no_file(tmp_path):
+    words = [sys.executable, "-m", "workbench", "report", "-o", "r.html", "--jobs", "2"]
+    started = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        start_new_session=True,  # so that the signal goes to its processes as a terminal's Ctrl-C does, and to no other
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        started.wait(3)
+    os.killpg(started.pid, signal.SIGINT)
+    _, said = started.communicate(timeout=20)
+    assert started.returncode == 130, said
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_input_leaves_the_old_report(refused, tmp_path):

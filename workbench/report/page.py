@@ -101,11 +101,17 @@ def answer(analysis: Analysis) -> list[tuple[str, bool]]:
             (policy_title(row.policy), True),
             (" loses ", False),
             (_percent(row.lost_share), True),
-            (f", with {_percent(row.over[0])} of the steps over {LEVELS[0]:g}\u00d7. ", False),
+            (", with ", False),
+            (_percent(row.over[0]), True),
+            (f" of the steps over {LEVELS[0]:g}\u00d7. ", False),
         ]
     a = analysis.row(analysis.a)
-    runs += [(policy_title(a.policy), True), (f" has no setting and loses {_percent(a.lost_share)}.", False)]
-    return runs
+    return [
+        *runs,
+        (policy_title(a.policy), True),
+        (" has no setting and loses ", False),
+        (_percent(a.lost_share) + ".", True),
+    ]
 
 
 def _percent(share: float) -> str:

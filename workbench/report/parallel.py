@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from workbench.schedule import CostModel, Policy
 from workbench.schedule.sweep import Sweep, sweep, sweep_ranges
 from workbench.workloads import DecodeSteps
 
-TASK = 2048
+TASK = 512
 """Steps that one process gets at a time."""
 
-WORTH_IT = 4 * TASK
+WORTH_IT = 16 * TASK
 """Steps from which starting processes (about half a second) pays."""
 
 
@@ -54,21 +55,22 @@ def parallel_sweep(
     if jobs == 1 or len(steps) < WORTH_IT or not _can_travel(policies):
         return _here(steps, policies, cost, progress, problem)
     parts: dict[int, Sweep] = {}
-    done = 0
+    others = set(active_children())
     # A fresh interpreter each: a fork would copy the threads' locks of the progress display.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts) as pool:
-        tasks = {}
-        for start in range(0, len(steps), TASK):
-            batches = steps[start : start + TASK].batches()
-            arguments = (batches.length, batches.offsets, list(policies), cost, problem)
-            tasks[pool.submit(_there, *arguments)] = start
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         try:
+            with _interrupts_held():
+                tasks = {
+                    pool.submit(_there, *_task(steps[start : start + TASK], policies, cost, problem)): start
+                    for start in range(0, len(steps), TASK)
+                }
             for task in as_completed(tasks):
                 parts[tasks[task]] = task.result()
-                done += parts[tasks[task]].num_steps
-                progress(done, len(steps))
+                progress(sum(part.num_steps for part in parts.values()), len(steps))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for child in set(active_children()) - others:
+                child.terminate()  # else Ctrl-C would wait for the work that is under way
             raise
     return Sweep.join(parts[start] for start in sorted(parts))
 
@@ -81,9 +83,20 @@ def _can_travel(policies: Sequence[Policy]) -> bool:
     return True
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; the one that started the others ends them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal; those started here leave it to this one, which ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _task(steps: DecodeSteps, policies: Sequence[Policy], cost: CostModel, problem: dict[str, int]) -> tuple[Any, ...]:
+    """Arguments of `_there`."""
+    batches = steps.batches()
+    return batches.length, batches.offsets, list(policies), cost, problem
 
 
 def _here(
