@@ -102,7 +102,7 @@ class Analysis:
     a, b : str
         Policy of least total among the dynamic ones, and among the best static settings.
     worst : tuple of WorstStep
-        Of ``b``, and last the worst step of the first other setting.
+        Of ``b``, and last the worst step of the other static setting that loses most.
     """
 
     trace: RequestTrace
@@ -239,11 +239,14 @@ def analyse(
     )
     table = chosen.table()
     apart = max(round(APART * found.num_steps), 1)
-    losers = [(b, step) for step in found.worst(b, DRAWN, apart=apart)]
-    losers += [(name, step) for name in order if kinds[name] == "other static" for step in found.worst(name, 1)][:1]
+    losers = [(b, int(step)) for step in found.worst(b, DRAWN, apart=apart)]
+    others = [row for row in rows if row.kind == "other static"]
+    if others:
+        slowest = max(others, key=lambda row: row.total_us).policy
+        losers.append((slowest, int(found.worst(slowest, 1)[0])))
     worst = tuple(
         WorstStep(
-            index=int(step),
+            index=step,
             number=int(chosen.step_numbers[step]),
             start_s=float(table.start_s[step]),
             policy=policy,
