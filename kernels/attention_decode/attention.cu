@@ -1,24 +1,24 @@
 // Decode attention over a paged KV cache, driven by a task map.
 //
 // A CTA drains its bin: for each descriptor it reads the tokens [first, first + n) of one (KV head, request), as 16-token
-// slabs dealt to its warps in turn. A warp is a pipeline of its own: its slabs come by cp.async into a private ring of
-// STAGES stages that runs on across descriptors, so the next request's bytes are in flight while this one is closed.
+// slabs dealt to its warps in turn. A warp is a pipeline of its own: the copy engine fills its private ring of STAGES
+// slabs, which runs on across descriptors, so the next request's bytes are in flight while this one is closed.
 //
-//   slab        16 tokens of K and of V: S = Q K^T and O += P V by mma.m16n8k16, rows of Q in M (G * q_len of them)
-//   softmax     online, one running maximum a row and warp, in powers of two; O is rescaled only when the maximum
-//               grows by more than 2^kLazyRescale, which keeps P below that bound
-//   FP8 cache   K and V are widened to fp16, which holds every E4M3 value; the order of K's head dims and of V's tokens
-//               inside a tile is free as long as Q and P follow, so each thread reads whole 16-byte pieces
-//   closing     warps combine through shared memory; one piece: straight to `out`; more: FP32 partial + (max, sum),
-//               and whichever CTA arrives last (a counter that resets itself) merges all pieces of its (KV head, request)
+//   slab        16 tokens of K and of V. Tokens (then head dims) fill the M side of mma.m16n8k16 and the query rows that
+//               share the KV head (G * q_len) its N side: S^T = K Q^T, O^T += V^T P^T, so 8 rows waste nothing
+//   softmax     online, in powers of two, one reference a row and warp. It moves only when a score exceeds it by more
+//               than kLazyRescale, which bounds P by 2^kLazyRescale; until then no shuffle and no rescaling
+//   FP8 cache   K and V are widened to fp16, which holds every E4M3 value; the order of head dims inside a product is
+//               free as long as Q follows, so each thread reads whole 16-byte pieces
+//   closing     warps combine through shared memory; one piece: straight to `out`; more: FP32 partial and (reference,
+//               sum), merged by whichever CTA arrives last, in groups of kMergeGroup first where there are many
 //
-// Shared memory:  ring [WARPS][STAGES][K slab | V slab | K scales] | combine [WARPS][rows][HEAD_DIM] f32
-//                 | q fragments, 16-bit | row scale | max, sum [WARPS][rows] | flag
-// Barriers:       none in the slab loop; two CTA barriers a descriptor, around the combine buffer.
+// Shared memory:  ring [WARPS][STAGES][K slab | V slab], swizzled by the copy engine | combine [WARPS][rows][HEAD_DIM] f32
+//                 | q fragments, 16-bit | sums [WARPS][rows] | row scale | K scales [WARPS][STAGES][16] | barriers | flag
+// Barriers:       one mbarrier a stage and warp (bytes of the slab); two CTA barriers a descriptor around the combine
+//                 buffer. A stage is refilled by the warp that emptied it, so nothing has to say that it is free.
 //
 // Compile-time: HEAD_DIM, CACHE_FP8, Q_FP8, GROUP, Q_LEN, WARPS, STAGES, CTAS_PER_SM, K_SCALE_PER_TOKEN, TIMELINE.
-
-#include "common/types.cuh"
 
 #include "attention_decode/task_map.cuh"
 #include "common/ptx.cuh"
@@ -30,33 +30,36 @@ constexpr int kRows = GROUP * Q_LEN;                   // query rows that share 
 constexpr int kMaxRowsAPass = HEAD_DIM == 256 ? 16 : 32;
 constexpr int kRowsAPass = kRows < kMaxRowsAPass ? kRows : kMaxRowsAPass;
 constexpr int kPasses = (kRows + kRowsAPass - 1) / kRowsAPass;
-constexpr bool kHalf = kRowsAPass <= 8;                // rows 8-15 of the one M tile do not exist
-constexpr int kMTiles = (kRowsAPass + 15) / 16;
-constexpr int kRowsPadded = kHalf ? 8 : 16 * kMTiles;
-constexpr int kKSteps = HEAD_DIM / 16;
-constexpr int kNTiles = HEAD_DIM / 8;
+constexpr int kNTiles = (kRowsAPass + 7) / 8;          // tiles of 8 query rows
+constexpr int kRowsPadded = 8 * kNTiles;
+constexpr int kKSteps = HEAD_DIM / 16;                 // products in a score
+constexpr int kMTiles = HEAD_DIM / 16;                 // tiles of 16 head dims in the output
 
 constexpr int kRowBytes = HEAD_DIM * kElement;
 constexpr int kPieces = kRowBytes / 16;                // 16-byte pieces of a row of K or V
-constexpr int kScaleBytes = K_SCALE_PER_TOKEN ? 4 * kSlab : 0;
-constexpr int kStageBytes = 2 * kSlab * kRowBytes + kScaleBytes;
+constexpr int kBoxBytes = kRowBytes < 128 ? kRowBytes : 128;  // bytes of a row in one box of the copy engine
+constexpr int kBoxes = kRowBytes / kBoxBytes;
+constexpr int kBoxPieces = kBoxBytes / 16;
+constexpr int kSlabBytes = kSlab * kRowBytes;          // of K, and of V
+constexpr int kStageBytes = 2 * kSlabBytes;
 
 constexpr int kKVector = 16 / kElement;                // head dims in a 16-byte piece of K
-constexpr int kVBytes = kRowBytes / 8 < 16 ? kRowBytes / 8 : 16;  // bytes of V a thread reads at once
+constexpr int kKStepsAPiece = kKVector / 4;
+constexpr int kVBytes = kBoxBytes / 8;                 // bytes of a box row of V that a thread owns: 16, or 8
 constexpr int kVVector = kVBytes / kElement;           // head dims in them
-constexpr int kVParts = kNTiles / kVVector;
 
 constexpr int kThreads = 32 * WARPS;
 constexpr int kTimelineColumns = 8;  // ns: begin, first slab here, last slab done, combined, end; SM, merged, CTA
+constexpr int kMergeGroup = 8;       // pieces merged at a time
 constexpr float kLazyRescale = 8.0f;
 constexpr float kMinusInfinity = -__builtin_bit_cast(float, 0x7f800000u);
 constexpr float kLn2 = 0.69314718055994531f;
 
 struct Params {
+  ptx::TensorMap k_map;        // [pages, page_size, kv_heads, HEAD_DIM], boxes of 16 tokens
+  ptx::TensorMap v_map;
   const uint8_t* q;            // [batch * Q_LEN, q_heads, HEAD_DIM], strides below
   const float* q_scale;        // [batch * Q_LEN, q_heads] or null
-  const uint8_t* k;
-  const uint8_t* v;
   const float* k_scale;        // one, or [pages, page_size, kv_heads] by strides; null = 1
   const float* v_scale;        // one, or one a KV head; null = 1
   const int* block_table;      // [batch, table_stride]
@@ -66,68 +69,79 @@ struct Params {
   uint8_t* out;                // bf16 [batch * Q_LEN, q_heads, HEAD_DIM]
   float* lse;                  // [batch * Q_LEN, q_heads] or null
   float* partial_out;          // [slots, rows, HEAD_DIM]
-  float2* partial_sum;         // [slots, rows]: (max in powers of two, sum)
-  uint32_t* counters;          // [kv_heads * max_batch], zero between launches
+  float2* partial_sum;         // [slots, rows]: (reference in powers of two, sum)
+  uint32_t* counters;          // [2][slots], zero between launches
   uint64_t* timeline;          // [descriptors, kTimelineColumns] when TIMELINE
-  int64_t q_token_stride, q_head_stride;             // bytes
-  int64_t k_page_stride, k_token_stride, k_head_stride;  // bytes
-  int64_t v_page_stride, v_token_stride, v_head_stride;
+  int64_t q_token_stride, q_head_stride;                             // bytes
   int64_t scale_page_stride, scale_token_stride, scale_head_stride;  // bytes, of k_scale per token
   int64_t table_stride;        // elements
   int kv_heads;
-  int max_batch;
+  int slots;
   int page_shift;
   int v_scale_per_head;
+  int early_map;               // the map and the table are older than the kernel before this one
   float scale;                 // softmax scale times log2(e)
 };
 
-// XOR applied to the piece index of a row, so that the reads below touch all banks: a K read takes pieces t of rows
-// u and u + 4, a V read pieces g, g + 1 of rows t = 0..3.
-__device__ __forceinline__ int swizzle(int row) { return (((row & 3) << 1) ^ (row & 4)) & (kPieces - 1); }
-
 __device__ __forceinline__ uint4 load_shared_16(const uint8_t* p) { return *reinterpret_cast<const uint4*>(p); }
 
-__device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (CACHE_FP8) ptx::mma_f16(d, a, b0, b1);
-  else ptx::mma_bf16(d, a, b0, b1);
+__device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint2 b) {
+  if constexpr (CACHE_FP8) ptx::mma_f16(d, a, b.x, b.y);
+  else ptx::mma_bf16(d, a, b.x, b.y);
 }
 
 __device__ __forceinline__ uint32_t pack(float low, float high) {
   return CACHE_FP8 ? ptx::pack_f16(low, high) : ptx::pack_bf16(low, high);
 }
 
-// Head dim of q's fragment registers: thread t of a quad holds dims d .. d + 3 of k step `step` (a0, a2).
-__device__ __forceinline__ int fragment_dim(int step, int t) {
-  constexpr int a_piece = kKVector / 4;  // k steps fed by one 16-byte piece
-  return kKVector * (4 * (step / a_piece) + t) + 4 * (step % a_piece);
+// Byte offset of a 16-byte piece of a slab as the copy engine lays it out: boxes of 16 rows, and in a box of 128-byte
+// rows the piece is XORed with the row, in one of 64-byte rows with half the row.
+__device__ __forceinline__ int offset(int row, int piece) {
+  int box = piece / kBoxPieces, inside = piece % kBoxPieces;
+  int twist = kBoxPieces == 8 ? row & 7 : (row >> 1) & 3;
+  return box * (kSlab * kBoxBytes) + row * kBoxBytes + ((inside ^ twist) * 16);
 }
 
+// The piece of K that thread t of a quad reads j-th. Two neighbours, so that a quad's rows 2i and 2i + 1 touch all banks.
+__device__ __forceinline__ int k_piece(int j, int t) { return kBoxPieces == 8 ? 8 * (j / 2) + 2 * t + j % 2 : t; }
+
 struct Shared {
-  uint8_t* ring;     // this warp's
-  float* combine;    // [WARPS][kRowsPadded][HEAD_DIM]
-  uint2* q;          // [kKSteps][kRowsPadded][4 threads of a quad]: 4 head dims, 16 bits each
-  float* row_scale;  // [kRowsPadded]
-  float2* sums;      // [WARPS][kRowsPadded]
-  int* last;         // whether this CTA merges
+  uint8_t* ring;      // this warp's
+  float* k_scales;    // this warp's [STAGES][kSlab]
+  uint32_t barriers;  // this warp's [STAGES]
+  float* combine;     // [WARPS][kRowsPadded][HEAD_DIM]
+  uint2* q;           // [kKSteps][kRowsPadded][4 threads of a quad]: 4 head dims, 16 bits each
+  float* row_scale;   // [kRowsPadded]
+  float2* sums;       // [WARPS][kRowsPadded]
+  int* last;          // whether this CTA merges
 };
 
+constexpr int kRingBytes = WARPS * STAGES * kStageBytes;
 constexpr int kCombineBytes = WARPS * kRowsPadded * HEAD_DIM * 4;
-constexpr int kQBytes = kKSteps * kRowsPadded * 4 * 8;
+constexpr int kQBytes = kRowsPadded * HEAD_DIM * 2;
+constexpr int kSumsBytes = WARPS * kRowsPadded * 8;
+constexpr int kScalesBytes = K_SCALE_PER_TOKEN ? WARPS * STAGES * kSlab * 4 : 0;
+constexpr int kBarriersBytes = WARPS * STAGES * 8;
 
-// One warp's way through the slabs of its bin, as seen by the loads (which run STAGES - 1 slabs ahead).
+// Where float4 `quad` of a row of the combine buffer lies: spread so that a quad of threads, which writes four rows at
+// one head dim, touches all banks.
+__device__ __forceinline__ int combine_quad(int row, int quad) {
+  int t = (row >> 1) & 3;
+  return quad ^ (kVVector == 16 ? t : (t & 1) | ((t & 2) << 1));
+}
+
+// One warp's way through the slabs of its bin, as seen by the copies (which run STAGES slabs ahead).
 struct Loader {
-  const Params& p;
-  int lane, warp;
   int next;          // descriptor to load after this one
   int pass;
   int kv_head, request, first, length;
   int step, steps;   // slabs of this warp in the descriptor
   int pages;         // lane i: page of slab (step & ~31) + i
 
-  __device__ Loader(const Params& params, int warp_, int lane_) : p(params), lane(lane_), warp(warp_), next(blockIdx.x),
-      pass(kPasses - 1), kv_head(0), request(0), first(0), length(0), step(0), steps(0), pages(0) {}
+  __device__ Loader() : next(blockIdx.x), pass(kPasses - 1), kv_head(0), request(0), first(0), length(0), step(0), steps(0),
+      pages(0) {}
 
-  __device__ __forceinline__ void read_pages() {
+  __device__ __forceinline__ void read_pages(const Params& p, int warp, int lane) {
     int s = step + lane;
     if (s < steps) {
       int token = first + kSlab * (warp + WARPS * s);
@@ -136,14 +150,14 @@ struct Loader {
   }
 
   // Moves on to a descriptor that has a slab for this warp. False at the end of the bin.
-  __device__ __forceinline__ bool advance() {
+  __device__ __forceinline__ bool advance(const Params& p, int warp, int lane) {
     while (step >= steps) {
       if (++pass >= kPasses) {
-        pass = 0;
         if (next < 0) {
           pass = kPasses - 1;
           return false;
         }
+        pass = 0;
         const int4* d = reinterpret_cast<const int4*>(p.map + next);
         int4 a = __ldg(d), b = __ldg(d + 1), c = __ldg(d + 2);
         request = a.x, kv_head = a.y, first = a.z, length = b.x, next = c.x;
@@ -151,62 +165,47 @@ struct Loader {
         steps = slabs > warp ? (slabs - warp + WARPS - 1) / WARPS : 0;
       }
       step = 0;
-      read_pages();
+      read_pages(p, warp, lane);
     }
     return true;
   }
 
-  // Starts the copies of the next slab into `stage`, as one group (an empty one at the end of the bin).
-  __device__ __forceinline__ void issue(uint8_t* stage) {
-    constexpr int rows_at_once = 32 / kPieces;
-    if (advance()) {
-      if (step && (step & 31) == 0) read_pages();
-      int token = first + kSlab * (warp + WARPS * step);
-      int64_t page = __shfl_sync(~0u, pages, step & 31);
-      int in_page = token & ((1 << p.page_shift) - 1);
-      int valid = length - token;  // tokens from here to the end of the request; later ones read as zeros
-      const uint8_t* k = p.k + page * p.k_page_stride + in_page * p.k_token_stride + kv_head * p.k_head_stride;
-      const uint8_t* v = p.v + page * p.v_page_stride + in_page * p.v_token_stride + kv_head * p.v_head_stride;
-      uint32_t to = ptx::shared_address(stage);
-      int row = lane / kPieces, piece = lane % kPieces;
-      if (valid >= kSlab) {
-        k += row * p.k_token_stride + piece * 16;
-        v += row * p.v_token_stride + piece * 16;
-#pragma unroll
-        for (int i = 0; i < kSlab; i += rows_at_once) {
-          uint32_t at = to + (row + i) * kRowBytes + ((piece ^ swizzle(row + i)) * 16);
-          ptx::copy_async_16(at, k, 16);
-          ptx::copy_async_16(at + kSlab * kRowBytes, v, 16);
-          k += rows_at_once * p.k_token_stride;
-          v += rows_at_once * p.v_token_stride;
-        }
-      } else {
-#pragma unroll 1
-        for (; row < kSlab; row += rows_at_once) {
-          uint32_t at = to + row * kRowBytes + ((piece ^ swizzle(row)) * 16);
-          uint32_t bytes = row < valid ? 16 : 0;
-          int64_t source = row < valid ? row : 0;
-          ptx::copy_async_16(at, k + source * p.k_token_stride + piece * 16, bytes);
-          ptx::copy_async_16(at + kSlab * kRowBytes, v + source * p.v_token_stride + piece * 16, bytes);
-        }
+  // Starts the copies of the next slab into stage `stage`, if there is one.
+  __device__ __forceinline__ void issue(const Params& p, const Shared& s, int stage, int warp, int lane) {
+    if (step >= steps && !advance(p, warp, lane)) return;
+    if (step && (step & 31) == 0) read_pages(p, warp, lane);
+    int token = first + kSlab * (warp + WARPS * step);
+    int page = __shfl_sync(~0u, pages, step & 31);
+    int in_page = token & ((1 << p.page_shift) - 1);
+    uint32_t barrier = s.barriers + 8 * stage;
+    if constexpr (K_SCALE_PER_TOKEN) {
+      if (lane < kSlab) {
+        bool live = token + lane < length;
+        const uint8_t* from = reinterpret_cast<const uint8_t*>(p.k_scale) + page * p.scale_page_stride +
+                              (in_page + (live ? lane : 0)) * p.scale_token_stride + kv_head * p.scale_head_stride;
+        ptx::copy_async_4(ptx::shared_address(s.k_scales + stage * kSlab + lane), from, live ? 4 : 0);
       }
-      if constexpr (K_SCALE_PER_TOKEN) {
-        if (lane < kSlab) {
-          const uint8_t* s = reinterpret_cast<const uint8_t*>(p.k_scale) + page * p.scale_page_stride +
-                             (in_page + (lane < valid ? lane : 0)) * p.scale_token_stride + kv_head * p.scale_head_stride;
-          ptx::copy_async_4(to + 2 * kSlab * kRowBytes + 4 * lane, s, lane < valid ? 4 : 0);
-        }
-      }
-      ++step;
+      ptx::arrive_after_copies(barrier);
     }
-    ptx::commit_copies();
+    if (lane == 0) {
+      uint32_t to = ptx::shared_address(s.ring + stage * kStageBytes);
+      ptx::arrive_expecting(barrier, kStageBytes);
+#pragma unroll
+      for (int box = 0; box < kBoxes; ++box) {
+        int dim = box * (kBoxBytes / kElement);
+        ptx::copy_box(to + box * kSlab * kBoxBytes, &p.k_map, barrier, dim, kv_head, in_page, page);
+        ptx::copy_box(to + kSlabBytes + box * kSlab * kBoxBytes, &p.v_map, barrier, dim, kv_head, in_page, page);
+      }
+    }
+    ++step;
   }
 };
 
 // The raw queries of one pass, held in registers between the load and the store to shared memory.
 struct Queries {
   static constexpr int kPieceDims = 16 / kQElement;                     // head dims in a 16-byte load
-  static constexpr int kLoads = kRowsPadded * HEAD_DIM / kPieceDims;    // 16-byte loads of the CTA
+  static constexpr int kRowPieces = HEAD_DIM / kPieceDims;
+  static constexpr int kLoads = kRowsPadded * kRowPieces;               // 16-byte loads of the CTA
   static constexpr int kEach = (kLoads + kThreads - 1) / kThreads;
   uint4 raw[kEach];
 
@@ -214,9 +213,9 @@ struct Queries {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       int at = i * kThreads + threadIdx.x;
-      int row = pass * kRowsAPass + at / (HEAD_DIM / kPieceDims), dim = at % (HEAD_DIM / kPieceDims) * kPieceDims;
+      int local = at / kRowPieces, row = pass * kRowsAPass + local, dim = at % kRowPieces * kPieceDims;
       raw[i] = make_uint4(0, 0, 0, 0);
-      if (at < kLoads && at / (HEAD_DIM / kPieceDims) < kRowsAPass && row < kRows) {
+      if (local < kRowsAPass && row < kRows) {
         const uint8_t* q = p.q + (request * int64_t(Q_LEN) + row / GROUP) * p.q_token_stride +
                            (kv_head * GROUP + row % GROUP) * p.q_head_stride + dim * kQElement;
         raw[i] = __ldg(reinterpret_cast<const uint4*>(q));
@@ -226,11 +225,10 @@ struct Queries {
 
   // Stores q as mma fragments and the scale of each row.
   __device__ __forceinline__ void store(const Params& p, const Shared& s, int request, int kv_head, int pass) const {
-    constexpr int pieces = HEAD_DIM / kPieceDims;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       int at = i * kThreads + threadIdx.x;
-      int row = at / pieces, dim = at % pieces * kPieceDims;
+      int row = at / kRowPieces, dim = at % kRowPieces * kPieceDims;
       uint32_t half[8];  // 16-bit values, two a register
       float shift = 1.0f;
       const uint32_t words[4] = {raw[i].x, raw[i].y, raw[i].z, raw[i].w};
@@ -247,7 +245,7 @@ struct Queries {
         for (int w = 0; w < 4; ++w)
           most = fmaxf(most, fmaxf(fabsf(ptx::bf16_low(words[w])), fabsf(ptx::bf16_high(words[w]))));
 #pragma unroll
-        for (int d = 1; d < pieces; d *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
+        for (int d = 1; d < kRowPieces; d *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
         uint32_t exponent = __float_as_uint(most) >> 23;
         exponent = exponent < 1 ? 1 : (exponent > 253 ? 253 : exponent);
         shift = __uint_as_float(exponent << 23);
@@ -262,13 +260,13 @@ struct Queries {
       if (at < kLoads) {
 #pragma unroll
         for (int d = 0; d < kPieceDims / 4; ++d) {
-          // The inverse of fragment_dim.
-          constexpr int a_piece = kKVector / 4;
-          int vector = (dim + 4 * d) / kKVector, inside = (dim + 4 * d) % kKVector / 4;
-          int step = vector / 4 * a_piece + inside, t = vector % 4;
-          s.q[(step * kRowsPadded + row) * 4 + t] = make_uint2(half[2 * d], half[2 * d + 1]);
+          // Which product and thread of a quad meet these four head dims: the inverse of k_piece.
+          int piece = (dim + 4 * d) / kKVector, inside = (dim + 4 * d) % kKVector / 4;
+          int t = kBoxPieces == 8 ? piece % 8 / 2 : piece;
+          int j = kBoxPieces == 8 ? piece / 8 * 2 + piece % 2 : 0;
+          s.q[((j * kKStepsAPiece + inside) * kRowsPadded + row) * 4 + t] = make_uint2(half[2 * d], half[2 * d + 1]);
         }
-        if (at % pieces == 0) {
+        if (at % kRowPieces == 0) {
           int r = pass * kRowsAPass + row;
           float scale = p.scale * shift;
           if (r < kRows && row < kRowsAPass) {
@@ -283,297 +281,314 @@ struct Queries {
   }
 };
 
-// Accumulators of one warp for one pass of one descriptor.
+// q's fragments, kept in registers where they are few and read from shared memory where not.
+constexpr bool kQueriesInRegisters = kKSteps * kNTiles <= 8;
+struct QueryFragments {
+  uint2 kept[kQueriesInRegisters ? kKSteps * kNTiles : 1];
+  float2 scale[kNTiles];  // of rows 2t and 2t + 1 of each tile
+
+  static __device__ __forceinline__ uint2 read(const Shared& s, int step, int n, int g, int t) {
+    return s.q[(step * kRowsPadded + 8 * n + g) * 4 + t];
+  }
+  __device__ __forceinline__ void load(const Shared& s, int g, int t) {
+#pragma unroll
+    for (int n = 0; n < kNTiles; ++n) {
+      scale[n] = *reinterpret_cast<const float2*>(s.row_scale + 8 * n + 2 * t);
+      if constexpr (kQueriesInRegisters) {
+#pragma unroll
+        for (int step = 0; step < kKSteps; ++step) kept[step * kNTiles + n] = read(s, step, n, g, t);
+      }
+    }
+  }
+  __device__ __forceinline__ uint2 get(const Shared& s, int step, int n, int g, int t) const {
+    if constexpr (kQueriesInRegisters) return kept[step * kNTiles + n];
+    else return read(s, step, n, g, t);
+  }
+};
+
+// Output and softmax state of one warp: rows 2t and 2t + 1 of each tile, head dims as `accumulate` deals them.
 struct Accumulators {
   float o[kMTiles][kNTiles][4];
-  float max[2 * kMTiles], sum[2 * kMTiles];  // rows g and g + 8 of each M tile
+  float2 reference[kNTiles], sum[kNTiles];
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int m = 0; m < kMTiles; ++m) {
+    for (int n = 0; n < kNTiles; ++n) {
 #pragma unroll
-      for (int n = 0; n < kNTiles; ++n)
+      for (int m = 0; m < kMTiles; ++m)
 #pragma unroll
         for (int c = 0; c < 4; ++c) o[m][n][c] = 0.0f;
-      max[2 * m] = max[2 * m + 1] = kMinusInfinity;
-      sum[2 * m] = sum[2 * m + 1] = 0.0f;
+      reference[n] = make_float2(kMinusInfinity, kMinusInfinity);
+      sum[n] = make_float2(0.0f, 0.0f);
     }
   }
 };
 
-// q's fragment of one k step and M tile.
-__device__ __forceinline__ void load_q(uint32_t (&a)[4], const Shared& s, int step, int m, int g, int t) {
-  uint2 low = s.q[(step * kRowsPadded + 16 * m + g) * 4 + t];
-  a[0] = low.x, a[2] = low.y;
-  if constexpr (kHalf) {
-    a[1] = a[3] = 0;
-  } else {
-    uint2 high = s.q[(step * kRowsPadded + 16 * m + g + 8) * 4 + t];
-    a[1] = high.x, a[3] = high.y;
-  }
-}
-
-// q's fragments of the whole head, kept in registers where they are few and read from shared memory where not.
-constexpr bool kQueriesInRegisters = kHalf && kKSteps <= 8;
-struct QueryFragments {
-  uint2 low[kQueriesInRegisters ? kKSteps : 1];
-
-  __device__ __forceinline__ void read(const Shared& s, int g, int t) {
-    if constexpr (kQueriesInRegisters) {
-#pragma unroll
-      for (int step = 0; step < kKSteps; ++step) low[step] = s.q[(step * kRowsPadded + g) * 4 + t];
-    }
-  }
-
-  __device__ __forceinline__ void get(uint32_t (&a)[4], const Shared& s, int step, int m, int g, int t) const {
-    if constexpr (kQueriesInRegisters) {
-      a[0] = low[step].x, a[2] = low[step].y, a[1] = a[3] = 0;
-    } else {
-      load_q(a, s, step, m, g, t);
-    }
-  }
-};
-
-// S = Q K^T of one slab. Column c of n tile j is token 8 j + c / 2 + 4 (c % 2): thread t holds tokens 8 j + t and
-// 8 j + t + 4, which are the tokens that it will read of V.
-__device__ __forceinline__ void scores(float (&score)[kMTiles][2][4], const QueryFragments& q, const Shared& s,
+// S^T = K Q^T of one slab: thread (g, t) gets tokens g and g + 8 of rows 2t and 2t + 1.
+__device__ __forceinline__ void scores(float (&score)[kNTiles][4], const QueryFragments& q, const Shared& s,
                                        const uint8_t* k, int g, int t) {
   // Two chains of products a score, so that the tensor core's latency is paid half as often.
-  float odd[kMTiles][2][4];
+  float odd[kNTiles][4];
 #pragma unroll
-  for (int m = 0; m < kMTiles; ++m)
+  for (int n = 0; n < kNTiles; ++n)
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int c = 0; c < 4; ++c) score[n][c] = odd[n][c] = 0.0f;
 #pragma unroll
-      for (int c = 0; c < 4; ++c) score[m][j][c] = odd[m][j][c] = 0.0f;
-  constexpr int a_piece = kKVector / 4;
+  for (int j = 0; j < kPieces / 4; ++j) {
+    uint4 x = load_shared_16(k + offset(g, k_piece(j, t))), y = load_shared_16(k + offset(g + 8, k_piece(j, t)));
+    const uint32_t low[4] = {x.x, x.y, x.z, x.w}, high[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
-  for (int i = 0; i < kPieces / 4; ++i) {
-    uint32_t words[2][4];
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      int row = 8 * j + (g >> 1) + 4 * (g & 1);
-      uint4 x = load_shared_16(k + row * kRowBytes + (((4 * i + t) ^ swizzle(row)) * 16));
-      words[j][0] = x.x, words[j][1] = x.y, words[j][2] = x.z, words[j][3] = x.w;
-    }
-#pragma unroll
-    for (int inside = 0; inside < a_piece; ++inside) {
-      uint32_t b[2][2];
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        if constexpr (CACHE_FP8) {
-          b[j][0] = ptx::e4m3x2_to_f16x2(words[j][inside]);
-          b[j][1] = ptx::e4m3x2_high_to_f16x2(words[j][inside]);
-        } else {
-          b[j][0] = words[j][2 * inside];
-          b[j][1] = words[j][2 * inside + 1];
-        }
+    for (int inside = 0; inside < kKStepsAPiece; ++inside) {
+      uint32_t a[4];
+      if constexpr (CACHE_FP8) {
+        a[0] = ptx::e4m3x2_to_f16x2(low[inside]), a[2] = ptx::e4m3x2_high_to_f16x2(low[inside]);
+        a[1] = ptx::e4m3x2_to_f16x2(high[inside]), a[3] = ptx::e4m3x2_high_to_f16x2(high[inside]);
+      } else {
+        a[0] = low[2 * inside], a[2] = low[2 * inside + 1];
+        a[1] = high[2 * inside], a[3] = high[2 * inside + 1];
       }
 #pragma unroll
-      for (int m = 0; m < kMTiles; ++m) {
-        uint32_t a[4];
-        q.get(a, s, i * a_piece + inside, m, g, t);
-#pragma unroll
-        for (int j = 0; j < 2; ++j) mma(inside % 2 ? odd[m][j] : score[m][j], a, b[j][0], b[j][1]);
-      }
+      for (int n = 0; n < kNTiles; ++n)
+        mma(inside % 2 ? odd[n] : score[n], a, q.get(s, j * kKStepsAPiece + inside, n, g, t));
     }
   }
 #pragma unroll
-  for (int m = 0; m < kMTiles; ++m)
+  for (int n = 0; n < kNTiles; ++n)
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) score[m][j][c] += odd[m][j][c];
+    for (int c = 0; c < 4; ++c) score[n][c] += odd[n][c];
 }
 
-// O += P V of one slab. Column n of output tile (part, e) is head dim kVVector * (n + 8 part) + e.
-__device__ __forceinline__ void accumulate(Accumulators& acc, const uint32_t (&probability)[kMTiles][4], const uint8_t* v,
-                                           int g, int t) {
+// O^T += V^T P^T of one slab. Thread g owns kVVector neighbouring head dims of each box; two of them make an M tile.
+__device__ __forceinline__ void accumulate(Accumulators& acc, const uint2 (&p)[kNTiles], const uint8_t* v, int g, int t) {
+  constexpr int words = kVBytes / 4, dims_a_word = 4 / kElement;
 #pragma unroll
-  for (int part = 0; part < kVParts; ++part) {
-    uint32_t words[4][kVBytes / 4];  // tokens t, t + 4, t + 8, t + 12
+  for (int box = 0; box < kBoxes; ++box) {
+    uint32_t x[4][words];  // tokens 2t, 2t + 1, 2t + 8, 2t + 9
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      int row = t + 4 * i, byte = (g + 8 * part) * kVBytes;
-      const uint8_t* from = v + row * kRowBytes + (((byte / 16) ^ swizzle(row)) * 16) + byte % 16;
+      int row = 2 * t + (i & 1) + 8 * (i >> 1), byte = g * kVBytes;
+      const uint8_t* from = v + offset(row, box * kBoxPieces + byte / 16) + byte % 16;
       if constexpr (kVBytes == 16) {
-        uint4 x = load_shared_16(from);
-        words[i][0] = x.x, words[i][1] = x.y, words[i][2] = x.z, words[i][3] = x.w;
+        uint4 y = load_shared_16(from);
+        x[i][0] = y.x, x[i][1] = y.y, x[i][2] = y.z, x[i][3] = y.w;
       } else {
-        uint2 x = *reinterpret_cast<const uint2*>(from);
-        words[i][0] = x.x, words[i][1] = x.y;
+        uint2 y = *reinterpret_cast<const uint2*>(from);
+        x[i][0] = y.x, x[i][1] = y.y;
       }
     }
 #pragma unroll
-    for (int w = 0; w < kVBytes / 4; ++w) {
-      uint32_t b[kVVector * 4 / kVBytes][2];  // head dims of this word, the two token pairs of each
+    for (int w = 0; w < words; ++w) {
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        uint32_t x = words[2 * h][w], y = words[2 * h + 1][w];
+      for (int pair = 0; pair < dims_a_word / 2; ++pair) {
+        uint32_t a[4];
         if constexpr (CACHE_FP8) {
-          uint32_t low = ptx::permute_bytes(x, y, 0x5140), high = ptx::permute_bytes(x, y, 0x7362);
-          b[0][h] = ptx::e4m3x2_to_f16x2(low), b[1][h] = ptx::e4m3x2_high_to_f16x2(low);
-          b[2][h] = ptx::e4m3x2_to_f16x2(high), b[3][h] = ptx::e4m3x2_high_to_f16x2(high);
+          uint32_t early = ptx::permute_bytes(x[0][w], x[1][w], pair ? 0x7362 : 0x5140);
+          uint32_t late = ptx::permute_bytes(x[2][w], x[3][w], pair ? 0x7362 : 0x5140);
+          a[0] = ptx::e4m3x2_to_f16x2(early), a[1] = ptx::e4m3x2_high_to_f16x2(early);
+          a[2] = ptx::e4m3x2_to_f16x2(late), a[3] = ptx::e4m3x2_high_to_f16x2(late);
         } else {
-          b[0][h] = ptx::permute_bytes(x, y, 0x5410), b[1][h] = ptx::permute_bytes(x, y, 0x7632);
+          a[0] = ptx::permute_bytes(x[0][w], x[1][w], 0x5410), a[1] = ptx::permute_bytes(x[0][w], x[1][w], 0x7632);
+          a[2] = ptx::permute_bytes(x[2][w], x[3][w], 0x5410), a[3] = ptx::permute_bytes(x[2][w], x[3][w], 0x7632);
         }
+#pragma unroll
+        for (int n = 0; n < kNTiles; ++n) mma(acc.o[(box * kVVector + w * dims_a_word) / 2 + pair][n], a, p[n]);
       }
-#pragma unroll
-      for (int e = 0; e < kVVector * 4 / kVBytes; ++e)
-#pragma unroll
-        for (int m = 0; m < kMTiles; ++m)
-          mma(acc.o[m][part * kVVector + w * (kVVector * 4 / kVBytes) + e], probability[m], b[e][0], b[e][1]);
     }
   }
 }
 
-// One slab: scores, mask, online softmax, output. `token` is the slab's first.
+// Moves the softmax reference of a tile to the largest score of this slab or what it was.
+__device__ __forceinline__ void move_reference(Accumulators& acc, int n, float most_x, float most_y) {
+#pragma unroll
+  for (int d = 4; d < 32; d *= 2) {
+    most_x = fmaxf(most_x, __shfl_xor_sync(~0u, most_x, d));
+    most_y = fmaxf(most_y, __shfl_xor_sync(~0u, most_y, d));
+  }
+  float2& reference = acc.reference[n];
+  most_x = fmaxf(most_x, reference.x), most_y = fmaxf(most_y, reference.y);
+  float x = most_x == kMinusInfinity ? 1.0f : ptx::exp2(reference.x - most_x);
+  float y = most_y == kMinusInfinity ? 1.0f : ptx::exp2(reference.y - most_y);
+  reference = make_float2(most_x, most_y);
+  acc.sum[n].x *= x, acc.sum[n].y *= y;
+#pragma unroll
+  for (int m = 0; m < kMTiles; ++m) {
+    acc.o[m][n][0] *= x, acc.o[m][n][2] *= x;
+    acc.o[m][n][1] *= y, acc.o[m][n][3] *= y;
+  }
+}
+
+// One slab: scores, mask, online softmax, output. `token` is the slab's first, `k_scales` its scales where there are any.
 __device__ __forceinline__ void slab(Accumulators& acc, const QueryFragments& q, const Shared& s, const uint8_t* stage,
-                                     int token, int length, int pass, int lane) {
+                                     const float* k_scales, int token, int length, int pass, int lane) {
   int g = lane >> 2, t = lane & 3;
-  float score[kMTiles][2][4];
+  float score[kNTiles][4];
   scores(score, q, s, stage, g, t);
 
   bool masked = token + kSlab > length - Q_LEN + 1;
-  uint32_t probability[kMTiles][4];
+  uint2 probability[kNTiles];
 #pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-    float x[2][4];  // [row g or g + 8][token t, t + 4, t + 8, t + 12]
-#pragma unroll
-    for (int h = 0; h < (kHalf ? 1 : 2); ++h) {
-      int row = 16 * m + 8 * h + g;
-      float scale = s.row_scale[row];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        x[h][i] = score[m][i >> 1][2 * h + (i & 1)] * scale;
-        if constexpr (K_SCALE_PER_TOKEN)
-          x[h][i] *= reinterpret_cast<const float*>(stage + 2 * kSlab * kRowBytes)[t + 4 * i];
-      }
-      if (masked) {
-        int visible = length - Q_LEN + 1 + (pass * kRowsAPass + row) / GROUP;
-        if (visible > length) visible = length;
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          if (token + t + 4 * i >= visible) x[h][i] = kMinusInfinity;
-      }
-      float most = fmaxf(fmaxf(x[h][0], x[h][1]), fmaxf(x[h][2], x[h][3]));
-      most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-      most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-      float& current = acc.max[2 * m + h];
-      if (__any_sync(~0u, most > current + kLazyRescale)) {
-        float grown = fmaxf(most, current);
-        float factor = grown == kMinusInfinity ? 1.0f : ptx::exp2(current - grown);
-        current = grown;
-        acc.sum[2 * m + h] *= factor;
-#pragma unroll
-        for (int n = 0; n < kNTiles; ++n) {
-          acc.o[m][n][2 * h] *= factor;
-          acc.o[m][n][2 * h + 1] *= factor;
-        }
-      }
-      float base = current == kMinusInfinity ? 0.0f : current;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        x[h][i] = ptx::exp2(x[h][i] - base);
-        acc.sum[2 * m + h] += x[h][i];
-      }
+  for (int n = 0; n < kNTiles; ++n) {
+    float (&x)[4] = score[n];  // (token g, row 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
+    float2 scale = q.scale[n];
+    x[0] *= scale.x, x[1] *= scale.y, x[2] *= scale.x, x[3] *= scale.y;
+    if constexpr (K_SCALE_PER_TOKEN) {
+      float low = k_scales[g], high = k_scales[g + 8];
+      x[0] *= low, x[1] *= low, x[2] *= high, x[3] *= high;
     }
-    probability[m][0] = pack(x[0][0], x[0][1]);
-    probability[m][2] = pack(x[0][2], x[0][3]);
-    probability[m][1] = kHalf ? 0 : pack(x[1][0], x[1][1]);
-    probability[m][3] = kHalf ? 0 : pack(x[1][2], x[1][3]);
+    if (masked) {
+      int row = pass * kRowsAPass + 8 * n + 2 * t;
+      int even = min(length - Q_LEN + 1 + row / GROUP, length), odd = min(length - Q_LEN + 1 + (row + 1) / GROUP, length);
+      if (token + g >= even) x[0] = kMinusInfinity;
+      if (token + g >= odd) x[1] = kMinusInfinity;
+      if (token + g + 8 >= even) x[2] = kMinusInfinity;
+      if (token + g + 8 >= odd) x[3] = kMinusInfinity;
+    }
+    float most_x = fmaxf(x[0], x[2]), most_y = fmaxf(x[1], x[3]);
+    bool beyond = most_x > acc.reference[n].x + kLazyRescale || most_y > acc.reference[n].y + kLazyRescale;
+    if (__any_sync(~0u, beyond)) move_reference(acc, n, most_x, most_y);
+    // A row that has seen no key yet has no reference; its scores are all -inf.
+    float base_x = acc.reference[n].x == kMinusInfinity ? 0.0f : acc.reference[n].x;
+    float base_y = acc.reference[n].y == kMinusInfinity ? 0.0f : acc.reference[n].y;
+    x[0] = ptx::exp2(x[0] - base_x), x[2] = ptx::exp2(x[2] - base_x);
+    x[1] = ptx::exp2(x[1] - base_y), x[3] = ptx::exp2(x[3] - base_y);
+    acc.sum[n].x += x[0] + x[2], acc.sum[n].y += x[1] + x[3];
+    probability[n] = make_uint2(ptx::transpose_8x8(pack(x[0], x[1])), ptx::transpose_8x8(pack(x[2], x[3])));
   }
-  accumulate(acc, probability, stage + kSlab * kRowBytes, g, t);
+  accumulate(acc, probability, stage + kSlabBytes, g, t);
 }
 
-// Writes this warp's accumulators to the combine buffer, [row][head dim].
+// Zeroes what lies behind the last of `valid` tokens in V: their probability is 0, and 0 * NaN is not.
+__device__ __forceinline__ void clear_tail(uint8_t* v, int valid, int lane) {
+#pragma unroll 1
+  for (int at = lane * 16; at < kSlabBytes; at += 32 * 16)
+    if (at / kBoxBytes % kSlab >= valid) *reinterpret_cast<uint4*>(v + at) = make_uint4(0, 0, 0, 0);
+  ptx::fence_copy_engine();
+  __syncwarp();
+}
+
+// Writes this warp's state to the combine buffer.
 __device__ __forceinline__ void put(const Accumulators& acc, const Shared& s, int warp, int lane) {
   int g = lane >> 2, t = lane & 3;
 #pragma unroll
-  for (int m = 0; m < kMTiles; ++m)
+  for (int n = 0; n < kNTiles; ++n) {
+    float2 sum = acc.sum[n];
 #pragma unroll
-    for (int h = 0; h < (kHalf ? 1 : 2); ++h) {
-      int row = 16 * m + 8 * h + g;
-      float sum = acc.sum[2 * m + h];
-      sum += __shfl_xor_sync(~0u, sum, 1);
-      sum += __shfl_xor_sync(~0u, sum, 2);
-      if (t == 0) s.sums[warp * kRowsPadded + row] = make_float2(acc.max[2 * m + h], sum);
-      float* to = s.combine + (warp * kRowsPadded + row) * HEAD_DIM;
-#pragma unroll
-      for (int part = 0; part < kVParts; ++part)
-#pragma unroll
-        for (int c = 0; c < 2; ++c)
-#pragma unroll
-          for (int e = 0; e < kVVector; e += 4) {
-            int n = part * kVVector + e;
-            int dim = kVVector * (2 * t + c + 8 * part) + e;
-            // XOR with the row spreads the rows of a quad over the banks.
-            *reinterpret_cast<float4*>(to + (dim ^ ((row & 7) << 2))) = make_float4(
-                acc.o[m][n][2 * h + c], acc.o[m][n + 1][2 * h + c], acc.o[m][n + 2][2 * h + c], acc.o[m][n + 3][2 * h + c]);
-          }
+    for (int d = 4; d < 32; d *= 2) {
+      sum.x += __shfl_xor_sync(~0u, sum.x, d);
+      sum.y += __shfl_xor_sync(~0u, sum.y, d);
     }
+    int row = 8 * n + 2 * t;
+    if (g == 0) {
+      s.sums[warp * kRowsPadded + row] = make_float2(acc.reference[n].x, sum.x);
+      s.sums[warp * kRowsPadded + row + 1] = make_float2(acc.reference[n].y, sum.y);
+    }
+    float4* to = reinterpret_cast<float4*>(s.combine + (warp * kRowsPadded + row) * HEAD_DIM);
+#pragma unroll
+    for (int m = 0; m < kMTiles; m += 2) {  // M tiles m and m + 1: four neighbouring head dims
+      int box = 2 * m / kVVector, inside = 2 * m % kVVector;
+      int quad = (box * (kBoxBytes / kElement) + g * kVVector + inside) / 4;
+      const float(&a)[4] = acc.o[m][n], (&b)[4] = acc.o[m + 1][n];
+      int at = combine_quad(row, quad);
+      to[at] = make_float4(a[0], a[2], b[0], b[2]);
+      to[at + HEAD_DIM / 4] = make_float4(a[1], a[3], b[1], b[3]);
+    }
+  }
 }
 
-__device__ __forceinline__ void store_output(const Params& p, int request, int kv_head, int row, int dim, float4 o,
-                                             float max, float sum) {
-  float scale = sum > 0.0f ? 1.0f / sum : 0.0f;
+struct Sum {
+  float4 o;
+  float reference, sum;
+};
+
+// Factor that brings a sum with one reference to a common, larger one.
+__device__ __forceinline__ float rescale(float from, float to) {
+  return from == kMinusInfinity ? 0.0f : ptx::exp2(from - to);
+}
+
+__device__ __forceinline__ void add(Sum& total, float4 o, float2 piece) {
+  float factor = rescale(piece.x, total.reference);
+  total.sum += piece.y * factor;
+  total.o.x += o.x * factor, total.o.y += o.y * factor, total.o.z += o.z * factor, total.o.w += o.w * factor;
+}
+
+__device__ __forceinline__ void store_output(const Params& p, int request, int kv_head, int row, int dim, const Sum& x) {
+  float scale = x.sum > 0.0f ? __fdividef(1.0f, x.sum) : 0.0f;
   if (p.v_scale) scale *= __ldg(p.v_scale + (p.v_scale_per_head ? kv_head : 0));
   int64_t index = (request * int64_t(Q_LEN) + row / GROUP) * (p.kv_heads * GROUP) + kv_head * GROUP + row % GROUP;
   *reinterpret_cast<uint2*>(p.out + 2 * (index * HEAD_DIM + dim)) =
-      make_uint2(ptx::pack_bf16(o.x * scale, o.y * scale), ptx::pack_bf16(o.z * scale, o.w * scale));
-  if (p.lse && dim == 0) p.lse[index] = sum > 0.0f ? (max + ptx::log2(sum)) * kLn2 : kMinusInfinity;
+      make_uint2(ptx::pack_bf16(x.o.x * scale, x.o.y * scale), ptx::pack_bf16(x.o.z * scale, x.o.w * scale));
+  if (p.lse && dim == 0) p.lse[index] = x.sum > 0.0f ? (x.reference + ptx::log2(x.sum)) * kLn2 : kMinusInfinity;
 }
 
-__device__ __forceinline__ void add_scaled(float4& o, float4 x, float factor) {
-  o.x += x.x * factor, o.y += x.y * factor, o.z += x.z * factor, o.w += x.w * factor;
+__device__ __forceinline__ void store_partial(const Params& p, int slot, int row, int dim, const Sum& x) {
+  int64_t at = int64_t(slot) * kRows + row;
+  __stcg(reinterpret_cast<float4*>(p.partial_out + at * HEAD_DIM + dim), x.o);
+  if (dim == 0) __stcg(p.partial_sum + at, make_float2(x.reference, x.sum));
 }
 
-// Factor that brings a partial sum with maximum `max` to the common maximum `most`.
-__device__ __forceinline__ float rescale(float max, float most) {
-  return max == kMinusInfinity ? 0.0f : ptx::exp2(max - most);
-}
-
-// Adds up the pieces of one (KV head, request) for this pass. Called by all threads of the CTA that arrived last.
-constexpr int kMergeAtOnce = 8;  // pieces in flight a thread
-
-__device__ __forceinline__ void merge(const Params& p, const Descriptor& d, int pass) {
+// Adds up `count` partial results at slot, slot + step ... and writes the sum: to `out`, or back to the first slot.
+// Called by all threads; each reads and writes its own row and head dims.
+__device__ __noinline__ void merge(const Params& p, int request, int kv_head, int slot, int count, int step,
+                                   bool to_output) {
   constexpr int quads = HEAD_DIM / 4;
 #pragma unroll 1
-  for (int at = threadIdx.x; at < kRowsAPass * quads; at += kThreads) {
-    int row = pass * kRowsAPass + at / quads, dim = at % quads * 4;
-    if (row >= kRows) break;
-    const float2* sums = p.partial_sum + int64_t(d.slot_base) * kRows + row;
-    const float* parts = p.partial_out + (int64_t(d.slot_base) * kRows + row) * HEAD_DIM + dim;
-    float most = kMinusInfinity, sum = 0.0f;
-    float4 o = make_float4(0, 0, 0, 0);
+  for (int at = threadIdx.x; at < kRows * quads; at += kThreads) {
+    int row = at / quads, dim = at % quads * 4;
+    const float2* sums = p.partial_sum + int64_t(slot) * kRows + row;
+    const float* parts = p.partial_out + (int64_t(slot) * kRows + row) * HEAD_DIM + dim;
+    Sum total{make_float4(0, 0, 0, 0), kMinusInfinity, 0.0f};
 #pragma unroll 1
-    for (int c = 0; c < d.num_chunks; c += kMergeAtOnce) {
-      float2 piece[kMergeAtOnce];
-      float4 part[kMergeAtOnce];
-      float grown = most;
+    for (int c = 0; c < count; c += kMergeGroup) {
+      float2 piece[kMergeGroup];
+      float4 part[kMergeGroup];
+      float most = total.reference;
 #pragma unroll
-      for (int i = 0; i < kMergeAtOnce; ++i) {
-        int at_piece = min(c + i, d.num_chunks - 1);
-        piece[i] = __ldcg(sums + int64_t(at_piece) * kRows);
-        part[i] = __ldcg(reinterpret_cast<const float4*>(parts + int64_t(at_piece) * kRows * HEAD_DIM));
+      for (int i = 0; i < kMergeGroup; ++i) {
+        int64_t from = int64_t(min(c + i, count - 1)) * step * kRows;
+        piece[i] = __ldcg(sums + from);
+        part[i] = __ldcg(reinterpret_cast<const float4*>(parts + from * HEAD_DIM));
       }
 #pragma unroll
-      for (int i = 0; i < kMergeAtOnce; ++i)
-        if (c + i < d.num_chunks) grown = fmaxf(grown, piece[i].x);
-      float factor = rescale(most, grown);
-      o.x *= factor, o.y *= factor, o.z *= factor, o.w *= factor, sum *= factor;
-      most = grown;
+      for (int i = 0; i < kMergeGroup; ++i) most = fmaxf(most, piece[i].x);
+      float factor = rescale(total.reference, most);
+      total.o.x *= factor, total.o.y *= factor, total.o.z *= factor, total.o.w *= factor, total.sum *= factor;
+      total.reference = most;
 #pragma unroll
-      for (int i = 0; i < kMergeAtOnce; ++i) {
-        if (c + i < d.num_chunks) {
-          factor = rescale(piece[i].x, most);
-          sum += piece[i].y * factor;
-          add_scaled(o, part[i], factor);
-        }
-      }
+      for (int i = 0; i < kMergeGroup; ++i)
+        if (c + i < count) add(total, part[i], piece[i]);
     }
-    store_output(p, d.request, d.kv_head, row, dim, o, most, sum);
+    if (to_output) store_output(p, request, kv_head, row, dim, total);
+    else store_partial(p, slot, row, dim, total);
   }
+}
+
+// Whether this CTA is the last of `count` to arrive at a counter. The barrier before makes the writes of all threads part
+// of what thread 0 releases; the one after makes what it acquired visible to all.
+__device__ __forceinline__ bool arrives_last(const Shared& s, uint32_t* counter, int count) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    bool last = ptx::count_arrival(counter) + 1 == static_cast<uint32_t>(count);
+    if (last) *counter = 0;  // ready for the next launch
+    *s.last = last;
+  }
+  __syncthreads();
+  return *s.last;
+}
+
+// After the partial result of a piece was stored: merges if this CTA is the last. Returns whether it was.
+__device__ __forceinline__ bool merge_if_last(const Params& p, const Shared& s, const Descriptor& d) {
+  if (d.num_chunks <= kMergeGroup) {
+    if (!arrives_last(s, p.counters + d.slot_base, d.num_chunks)) return false;
+    merge(p, d.request, d.kv_head, d.slot_base, d.num_chunks, 1, true);
+    return true;
+  }
+  int group = d.chunk / kMergeGroup, groups = (d.num_chunks + kMergeGroup - 1) / kMergeGroup;
+  int first = group * kMergeGroup, members = min(kMergeGroup, d.num_chunks - first);
+  if (!arrives_last(s, p.counters + d.slot_base + group, members)) return false;
+  merge(p, d.request, d.kv_head, d.slot_base + first, members, 1, false);
+  if (!arrives_last(s, p.counters + p.slots + d.slot_base, groups)) return false;
+  merge(p, d.request, d.kv_head, d.slot_base, groups, kMergeGroup, true);
+  return true;
 }
 
 // Combines the warps and writes the result or the partial result. Between the two barriers of a descriptor.
@@ -581,29 +596,19 @@ __device__ __forceinline__ void finish(const Params& p, const Shared& s, const D
   constexpr int quads = HEAD_DIM / 4;
 #pragma unroll 1
   for (int at = threadIdx.x; at < kRowsAPass * quads; at += kThreads) {
-    int local = at / quads, dim = at % quads * 4;
+    int local = at / quads, quad = at % quads;
     int row = pass * kRowsAPass + local;
     if (row >= kRows) break;
-    float most = kMinusInfinity;
+    Sum total{make_float4(0, 0, 0, 0), kMinusInfinity, 0.0f};
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) most = fmaxf(most, s.sums[w * kRowsPadded + local].x);
-    float4 o = make_float4(0, 0, 0, 0);
-    float sum = 0.0f;
+    for (int w = 0; w < WARPS; ++w) total.reference = fmaxf(total.reference, s.sums[w * kRowsPadded + local].x);
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) {
-      float2 piece = s.sums[w * kRowsPadded + local];
-      float factor = rescale(piece.x, most);
-      sum += piece.y * factor;
-      const float* from = s.combine + (w * kRowsPadded + local) * HEAD_DIM + (dim ^ ((local & 7) << 2));
-      add_scaled(o, *reinterpret_cast<const float4*>(from), factor);
+      const float4* from = reinterpret_cast<const float4*>(s.combine + (w * kRowsPadded + local) * HEAD_DIM);
+      add(total, from[combine_quad(local, quad)], s.sums[w * kRowsPadded + local]);
     }
-    if (d.num_chunks == 1) {
-      store_output(p, d.request, d.kv_head, row, dim, o, most, sum);
-    } else {
-      int64_t at_row = int64_t(d.slot_base + d.chunk) * kRows + row;
-      __stcg(reinterpret_cast<float4*>(p.partial_out + at_row * HEAD_DIM + dim), o);
-      if (dim == 0) __stcg(p.partial_sum + at_row, make_float2(most, sum));
-    }
+    if (d.num_chunks == 1) store_output(p, d.request, d.kv_head, row, 4 * quad, total);
+    else store_partial(p, d.slot_base + d.chunk, row, 4 * quad, total);
   }
 }
 
@@ -611,8 +616,10 @@ __device__ __forceinline__ void finish(const Params& p, const Shared& s, const D
 __device__ __forceinline__ void write_empties(const Params& p, int num_empty) {
   constexpr int pieces = HEAD_DIM / 8;  // 16 bytes of bf16
   int heads = p.kv_heads * GROUP;
+#pragma unroll 1
   for (int i = blockIdx.x; i < num_empty; i += gridDim.x) {
     int64_t row = int64_t(__ldg(p.empties + i)) * Q_LEN * heads;
+#pragma unroll 1
     for (int at = threadIdx.x; at < Q_LEN * heads * pieces; at += kThreads) {
       reinterpret_cast<uint4*>(p.out)[row * pieces + at] = make_uint4(0, 0, 0, 0);
       if (p.lse && at % pieces == 0) p.lse[row + at / pieces] = kMinusInfinity;
@@ -621,57 +628,80 @@ __device__ __forceinline__ void write_empties(const Params& p, int num_empty) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_decode(const __grid_constant__ Params p) {
-  extern __shared__ __align__(128) uint8_t shared[];
+  extern __shared__ __align__(1024) uint8_t shared[];
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Shared s;
-  s.ring = shared + warp * STAGES * kStageBytes;
-  uint8_t* rest = shared + WARPS * STAGES * kStageBytes;
-  s.combine = reinterpret_cast<float*>(rest);
-  s.q = reinterpret_cast<uint2*>(rest + kCombineBytes);
-  s.sums = reinterpret_cast<float2*>(rest + kCombineBytes + kQBytes);
-  s.row_scale = reinterpret_cast<float*>(s.sums + WARPS * kRowsPadded);
-  s.last = reinterpret_cast<int*>(s.row_scale + kRowsPadded);
+  uint8_t* at_byte = shared;
+  auto take = [&](int bytes) {
+    uint8_t* here = at_byte;
+    at_byte += bytes;
+    return here;
+  };
+  s.ring = take(kRingBytes) + warp * STAGES * kStageBytes;
+  s.combine = reinterpret_cast<float*>(take(kCombineBytes));
+  s.q = reinterpret_cast<uint2*>(take(kQBytes));
+  s.sums = reinterpret_cast<float2*>(take(kSumsBytes));
+  s.row_scale = reinterpret_cast<float*>(take(4 * kRowsPadded));
+  s.k_scales = reinterpret_cast<float*>(take(kScalesBytes)) + warp * STAGES * kSlab;
+  s.barriers = ptx::shared_address(take(kBarriersBytes)) + warp * STAGES * 8;
+  s.last = reinterpret_cast<int*>(take(4));
 
-  ptx::wait_for_dependencies();
+  if (lane < STAGES) ptx::init_barrier(s.barriers + 8 * lane, K_SCALE_PER_TOKEN ? 33 : 1);
+  if (lane == 0) {
+    ptx::fence_barrier_init();
+    ptx::prefetch_tensor_map(&p.k_map);
+    ptx::prefetch_tensor_map(&p.v_map);
+  }
+  __syncwarp();
+
+  if (!p.early_map) ptx::wait_for_dependencies();
   uint64_t began = TIMELINE ? ptx::global_nanoseconds() : 0;
-  Loader loader(p, warp, lane);
-  Descriptor d = p.map[blockIdx.x];
-  Descriptor after;
+  Descriptor d = p.map[blockIdx.x], after;
   int num_empty = __ldg(p.header + kNumEmpty);
+  Loader loader;
+  bool any = loader.advance(p, warp, lane);
+  if (p.early_map) ptx::wait_for_dependencies();
   Queries queries;
-  int stage = 0;  // ring position of the next slab to use
-  int at = blockIdx.x;
   if (d.num_tokens) queries.load(p, d.request, d.kv_head, 0);
+  if (any) {
 #pragma unroll 1
-  for (int i = 0; i < STAGES - 1; ++i) loader.issue(s.ring + i * kStageBytes);
+    for (int i = 0; i < STAGES; ++i) loader.issue(p, s, i, warp, lane);
+  }
+  int stage = 0;        // of the next slab to use
+  uint32_t parity = 0;  // of its barrier
+  int at = blockIdx.x;
   if (d.num_tokens) {
     queries.store(p, s, d.request, d.kv_head, 0);
     __syncthreads();
   }
 
-  Accumulators acc;
   while (d.num_tokens) {
     // What comes next is loaded now, so that it is here when this descriptor ends.
     bool has_after = d.next >= 0;
     if (has_after) after = p.map[d.next];
     int slabs = (d.num_tokens + kSlab - 1) / kSlab;
+#pragma unroll 1
     for (int pass = 0; pass < kPasses; ++pass) {
       bool last_pass = pass + 1 == kPasses;
       if (!last_pass) queries.load(p, d.request, d.kv_head, pass + 1);
       else if (has_after) queries.load(p, after.request, after.kv_head, 0);
 
+      Accumulators acc;
       acc.clear();
       QueryFragments fragments;
-      fragments.read(s, lane >> 2, lane & 3);
+      fragments.load(s, lane >> 2, lane & 3);
       uint64_t arrived = 0, streamed = 0, combined = 0;
+#pragma unroll 1
       for (int i = warp; i < slabs; i += WARPS) {
-        ptx::wait_copies<STAGES - 2>();
-        __syncwarp();  // the slab is here for all lanes, and all are done with the stage that the next copies overwrite
+        uint8_t* here = s.ring + stage * kStageBytes;
+        int token = d.first_token + kSlab * i;
+        ptx::wait_barrier(s.barriers + 8 * stage, parity);
         if (TIMELINE && i == warp) arrived = ptx::global_nanoseconds();
-        int free = stage == 0 ? STAGES - 1 : stage - 1;
-        loader.issue(s.ring + free * kStageBytes);
-        slab(acc, fragments, s, s.ring + stage * kStageBytes, d.first_token + kSlab * i, d.length, pass, lane);
-        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        if (d.length - token < kSlab) clear_tail(here + kSlabBytes, d.length - token, lane);
+        slab(acc, fragments, s, here, s.k_scales + stage * kSlab, token, d.length, pass, lane);
+        __syncwarp();  // all lanes are done with the stage that is filled again now
+        loader.issue(p, s, stage, warp, lane);
+        if (++stage == STAGES) stage = 0, parity ^= 1;
       }
       if (TIMELINE) streamed = ptx::global_nanoseconds();
       put(acc, s, warp, lane);
@@ -679,28 +709,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
       finish(p, s, d, pass);
       if (!last_pass) queries.store(p, s, d.request, d.kv_head, pass + 1);
       else if (has_after) queries.store(p, s, after.request, after.kv_head, 0);
-
       if (TIMELINE) combined = ptx::global_nanoseconds();
-      bool split_done = d.num_chunks > 1 && last_pass;
-      if (split_done) __threadfence();
-      __syncthreads();
-      if (split_done) {
-        uint32_t* counter = p.counters + d.kv_head * int64_t(p.max_batch) + d.request;
-        if (threadIdx.x == 0) {
-          bool last = ptx::count_arrival(counter) + 1 == static_cast<uint32_t>(d.num_chunks);
-          if (last) *counter = 0;  // ready for the next launch
-          *s.last = last;
-        }
-        __syncthreads();
-        if (*s.last)
-          for (int i = 0; i < kPasses; ++i) merge(p, d, i);
-      }
+
+      bool merged = false;
+      if (d.num_chunks > 1 && last_pass) merged = merge_if_last(p, s, d);
+      else if (has_after || !last_pass) __syncthreads();
       if constexpr (TIMELINE) {
         if (threadIdx.x == 0 && last_pass) {
           uint64_t* row = p.timeline + int64_t(at) * kTimelineColumns;
           uint64_t now = ptx::global_nanoseconds();
           row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = now;
-          row[5] = ptx::sm_id(), row[6] = split_done && *s.last, row[7] = blockIdx.x;
+          row[5] = ptx::sm_id(), row[6] = merged, row[7] = blockIdx.x;
           began = now;
         }
       }
@@ -709,7 +728,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
     at = d.next;
     d = after;
   }
-  ptx::wait_copies<0>();
   ptx::launch_dependents();
   write_empties(p, num_empty);
 }

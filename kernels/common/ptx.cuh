@@ -10,21 +10,55 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Copies 16 bytes past L1. Bytes from `valid` on (0 or 16) are written as zeros without being read.
-__device__ __forceinline__ void copy_async_16(uint32_t to, const void* from, uint32_t valid) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid) : "memory");
-}
-
+// Copies 4 bytes, or writes zeros without reading where `valid` is 0.
 __device__ __forceinline__ void copy_async_4(uint32_t to, const void* from, uint32_t valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(valid) : "memory");
 }
 
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Counts the arrival of this thread's copies so far on a barrier that was set up to expect it.
+__device__ __forceinline__ void arrive_after_copies(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
+}
 
-// Waits until at most `pending` of this thread's newest groups are under way.
-template <int pending>
-__device__ __forceinline__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+// ---- bulk tensor copies and their barriers ---------------------------------------------------------------------
+
+struct __align__(64) TensorMap {
+  uint64_t opaque[16];
+};
+
+__device__ __forceinline__ void prefetch_tensor_map(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+__device__ __forceinline__ void init_barrier(uint32_t barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+// Makes initialised barriers visible to the copy engine.
+__device__ __forceinline__ void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+// Orders this thread's ordinary accesses to shared memory before later ones of the copy engine.
+__device__ __forceinline__ void fence_copy_engine() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+__device__ __forceinline__ void arrive_expecting(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void wait_barrier(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again_%=:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again_%=;\n"
+      "}" ::"r"(barrier), "r"(parity) : "memory");
+}
+
+// Copies the box at (x, y, z, w) of a 4-dimensional tensor.
+__device__ __forceinline__ void copy_box(uint32_t to, const TensorMap* map, uint32_t barrier, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
+      ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
 // ---- tensor cores: D[16 x 8] += A[16 x 16] B[16 x 8], FP32 accumulators ----------------------------------------
@@ -74,6 +108,13 @@ __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
 
 __device__ __forceinline__ float bf16_low(uint32_t pair) { return __uint_as_float(pair << 16); }
 __device__ __forceinline__ float bf16_high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
+
+// Transposes an 8 x 8 matrix of 16-bit values held as mma fragments: thread T has row T / 4, columns 2 (T % 4) and + 1.
+__device__ __forceinline__ uint32_t transpose_8x8(uint32_t x) {
+  uint32_t r;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(x));
+  return r;
+}
 
 // Bytes of {a, b} by `selector`, one nibble a result byte; 0-3 name a's bytes, 4-7 b's.
 __device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {

@@ -35,7 +35,7 @@ def _attention_decode(
     q_len: int,
     scale: float,
     num_bins: int,
-    max_batch: int,
+    early_map: bool,
     warps: int,
     stages: int,
     ctas_per_sm: int,
@@ -53,7 +53,6 @@ def _attention_decode(
         header=header,
         empties=empties,
         num_bins=num_bins,
-        max_batch=max_batch,
         counters=counters,
         partial_out=partial_out,
         partial_sum=partial_sum,
@@ -63,6 +62,7 @@ def _attention_decode(
         k_scale=k_scale,
         v_scale=v_scale,
         scale=scale,
+        early_map=early_map,
     )
 
 
@@ -173,11 +173,12 @@ def attention_decode(
         q_len,
         shape.head_dim**-0.5 if scale is None else scale,
         task_map.num_bins,
-        task_map.max_batch,
+        config.pdl and config.early_map and not task_map.fresh,
         config.warps,
         config.stages,
         config.ctas_per_sm,
         config.tile,
         config.pdl,
     )
+    task_map.fresh = False
     return out if lse is None else (out, lse)

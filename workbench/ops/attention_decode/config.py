@@ -86,14 +86,13 @@ class AttentionShape:
 
     @property
     def rows_padded(self) -> int:
-        """Rows of a pass as the tensor cores see them: 8, 16 or 32."""
-        return 8 if self.rows_a_pass <= 8 else -(-self.rows_a_pass // 16) * 16
+        """Rows of a pass as the tensor cores see them: 8, 16, 24 or 32."""
+        return -(-self.rows_a_pass // 8) * 8
 
     @property
     def stage_bytes(self) -> int:
-        """Shared memory of one stage of one warp: K and V of a slab, and its K scales."""
-        scales = 4 * SLAB if self.k_scale_per_token else 0
-        return 2 * SLAB * self.head_dim * ELEMENT_BYTES[self.cache] + scales
+        """Shared memory of one stage of one warp: K and V of a slab."""
+        return 2 * SLAB * self.head_dim * ELEMENT_BYTES[self.cache]
 
     def defines(self) -> dict[str, int]:
         """Macros that the kernel is compiled with."""
@@ -123,6 +122,9 @@ class AttentionConfig:
         Tokens a KV tile, the unit of the task map: 32, 64 or 128.
     pdl : bool
         Launch as a programmatic dependent, so that the kernel's start overlaps the end of the one before.
+    early_map : bool
+        With ``pdl``, read the task map and the block table before the kernel ahead in the stream has ended. Right
+        whenever neither was written by that kernel; a map that was just built is recognised and waited for.
     """
 
     warps: int = 8
@@ -130,6 +132,7 @@ class AttentionConfig:
     ctas_per_sm: int = 1
     tile: int = 64
     pdl: bool = True
+    early_map: bool = True
 
     @property
     def threads(self) -> int:
@@ -141,8 +144,10 @@ class AttentionConfig:
         ring = self.warps * self.stages * shape.stage_bytes
         combine = self.warps * shape.rows_padded * shape.head_dim * 4
         queries = shape.rows_padded * shape.head_dim * 2
-        sums = self.warps * shape.rows_padded * 8
-        return ring + combine + queries + sums + shape.rows_padded * 4 + 16
+        sums = self.warps * shape.rows_padded * 8 + shape.rows_padded * 4
+        scales = self.warps * self.stages * SLAB * 4 if shape.k_scale_per_token else 0
+        barriers = self.warps * self.stages * 8
+        return ring + combine + queries + sums + scales + barriers + 16
 
     def why_invalid(self, shape: AttentionShape) -> str | None:
         """Why this configuration cannot run ``shape``, in words; None when it can."""
@@ -189,6 +194,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "ctas_per_sm": (1, 2, 3, 4),
     "tile": (32, 64, 128),
     "pdl": (True, False),
+    "early_map": (True, False),
 }
 """What can be set, and to what."""
 

@@ -5,39 +5,76 @@ from __future__ import annotations
 import ctypes
 import math
 from functools import lru_cache
+from typing import Any
 
 import torch
 
+from workbench.gpu import driver
 from workbench.gpu.compile import CompiledKernel, compile_kernel
 from workbench.gpu.launch import Kernel
-from workbench.ops.attention_decode.config import AttentionConfig, AttentionShape
+from workbench.ops.attention_decode.config import SLAB, AttentionConfig, AttentionShape
 
 SOURCE = "attention_decode/attention.cu"
 LOG2_E = math.log2(math.e)
 
 _POINTERS = (
-    "q", "q_scale", "k", "v", "k_scale", "v_scale", "block_table", "map", "header", "empties",
+    "q", "q_scale", "k_scale", "v_scale", "block_table", "map", "header", "empties",
     "out", "lse", "partial_out", "partial_sum", "counters", "timeline",
 )  # fmt: skip
 _STRIDES = (
     "q_token_stride", "q_head_stride",
-    "k_page_stride", "k_token_stride", "k_head_stride",
-    "v_page_stride", "v_token_stride", "v_head_stride",
     "scale_page_stride", "scale_token_stride", "scale_head_stride",
     "table_stride",
 )  # fmt: skip
-_COUNTS = ("kv_heads", "max_batch", "page_shift", "v_scale_per_head")
+_COUNTS = ("kv_heads", "slots", "page_shift", "v_scale_per_head", "early_map")
+_TENSOR_MAP = ctypes.c_uint64 * 16
+_ALIGNMENT = 64
+"""What the copy engine asks of a tensor map among the kernel's parameters, bytes."""
+
+_fields: tuple[tuple[str, Any], ...] = (
+    ("k_map", _TENSOR_MAP),
+    ("v_map", _TENSOR_MAP),
+    *((name, ctypes.c_void_p) for name in _POINTERS),
+    *((name, ctypes.c_int64) for name in _STRIDES),
+    *((name, ctypes.c_int) for name in _COUNTS),
+    ("scale", ctypes.c_float),
+)
 
 
 class Parameters(ctypes.Structure):
     """The kernel's ``Params``."""
 
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in _POINTERS),
-        *((name, ctypes.c_int64) for name in _STRIDES),
-        *((name, ctypes.c_int) for name in _COUNTS),
-        ("scale", ctypes.c_float),
+    _fields_ = (*_fields, ("_", ctypes.c_char * (-sum(ctypes.sizeof(kind) for _, kind in _fields) % _ALIGNMENT)))
+
+
+@lru_cache(maxsize=4096)
+def _tensor_map(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int
+) -> ctypes.Array[ctypes.c_uint64]:
+    """Describe a cache to the copy engine: boxes of 16 tokens of one head, up to 128 bytes of a row wide."""
+    from cuda.bindings import driver as cuda
+
+    pages, page_size, kv_heads, head_dim = shape
+    width = min(head_dim * element_bytes, 128)
+    kind = cuda.CUtensorMapDataType
+    swizzle = cuda.CUtensorMapSwizzle
+    status = cuda.cuTensorMapEncodeTiled(
+        kind.CU_TENSOR_MAP_DATA_TYPE_UINT8 if element_bytes == 1 else kind.CU_TENSOR_MAP_DATA_TYPE_UINT16,
+        4,
+        address,
+        [cuda.cuuint64_t(size) for size in (head_dim, kv_heads, page_size, pages)],
+        [cuda.cuuint64_t(strides[d]) for d in (2, 1, 0)],
+        [cuda.cuuint32_t(size) for size in (width // element_bytes, 1, SLAB, 1)],
+        [cuda.cuuint32_t(1)] * 4,
+        cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        swizzle.CU_TENSOR_MAP_SWIZZLE_128B if width == 128 else swizzle.CU_TENSOR_MAP_SWIZZLE_64B,
+        cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
+    described = driver.check(
+        status, f"describing a cache of shape {shape}, strides {strides} bytes, to the copy engine"
+    )
+    return _TENSOR_MAP.from_buffer_copy(ctypes.string_at(described.getPtr(), ctypes.sizeof(_TENSOR_MAP)))
 
 
 def compiled(shape: AttentionShape, config: AttentionConfig, *, timeline: bool = False) -> CompiledKernel:
@@ -70,7 +107,6 @@ def launch(
     header: torch.Tensor,
     empties: torch.Tensor,
     num_bins: int,
-    max_batch: int,
     counters: torch.Tensor,
     partial_out: torch.Tensor,
     partial_sum: torch.Tensor,
@@ -80,6 +116,7 @@ def launch(
     k_scale: torch.Tensor | None,
     v_scale: torch.Tensor | None,
     scale: float,
+    early_map: bool = False,
     timeline: torch.Tensor | None = None,
 ) -> None:
     """Launch on torch's current stream. Arguments were checked by the caller; see ``api``."""
@@ -90,19 +127,26 @@ def launch(
     def bytes_(tensor: torch.Tensor, *dims: int) -> tuple[int, ...]:
         return tuple(tensor.stride(d) * tensor.element_size() for d in dims)
 
+    def tensor_map(cache: torch.Tensor) -> ctypes.Array[ctypes.c_uint64]:
+        strides = bytes_(cache, 0, 1, 2)
+        # A dimension of one element may have any stride; the copy engine wants a multiple of 16 all the same.
+        regular = tuple(16 if size == 1 else step for size, step in zip(cache.shape, strides, strict=False))
+        return _tensor_map(cache.data_ptr(), tuple(cache.shape), regular, cache.element_size())
+
     per_token = k_scale is not None and shape.k_scale_per_token
     parameters = Parameters(
-        *map(pointer, (q, q_scale, k_cache, v_cache, k_scale, v_scale, block_table, map_, header, empties)),
+        tensor_map(k_cache),
+        tensor_map(v_cache),
+        *map(pointer, (q, q_scale, k_scale, v_scale, block_table, map_, header, empties)),
         *map(pointer, (out, lse, partial_out, partial_sum, counters, timeline)),
         *bytes_(q, 0, 1),
-        *bytes_(k_cache, 0, 1, 2),
-        *bytes_(v_cache, 0, 1, 2),
         *(bytes_(k_scale, 0, 1, 2) if per_token and k_scale is not None else (0, 0, 0)),
         block_table.stride(0),
         k_cache.shape[2],
-        max_batch,
+        counters.numel() // 2,
         k_cache.shape[1].bit_length() - 1,
         v_scale is not None and v_scale.numel() > 1,
+        early_map,
         scale * LOG2_E,
     )
     with torch.cuda.device(q.device):

@@ -48,8 +48,11 @@ class TaskMap:
     header : int32 tensor [8]
     empties : int32 tensor [max_batch]
         Requests of length 0.
-    counters : int32 tensor [num_kv_heads * max_batch]
+    counters : int32 tensor [2 * num_slots]
+        Arrivals of pieces, zero between launches.
     policy : str
+    fresh : bool
+        Whether the map was written since the last attention call, which then waits for it.
     """
 
     num_kv_heads: int
@@ -66,6 +69,7 @@ class TaskMap:
     header: torch.Tensor = field(repr=False)
     empties: torch.Tensor = field(repr=False)
     counters: torch.Tensor = field(repr=False)
+    fresh: bool = True
     _partials: tuple[torch.Tensor, torch.Tensor] | None = field(default=None, repr=False)
 
     @property
@@ -74,7 +78,7 @@ class TaskMap:
         return self.map.device
 
     def partials(self, rows: int, head_dim: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Room for partial results: FP32 [slots, rows, head_dim] and (max, sum) [slots, rows, 2], kept for later calls."""
+        """Room for partial results: FP32 [slots, rows, head_dim] and [slots, rows, 2], kept for later calls."""
         need = self.num_slots * rows
         if (
             self._partials is None
@@ -141,7 +145,7 @@ def _allocate(
         map=torch.empty((rows, DESCRIPTOR_INTS), dtype=torch.int32, device=device),
         header=torch.zeros(HEADER_INTS, dtype=torch.int32, device=device),
         empties=torch.empty(max(max_batch, 1), dtype=torch.int32, device=device),
-        counters=torch.zeros(max(num_kv_heads * max_batch, 1), dtype=torch.int32, device=device),
+        counters=torch.zeros(2 * num_slots, dtype=torch.int32, device=device),
     )
 
 
@@ -330,7 +334,7 @@ def build_task_map(
     shared = 4 * (3 * (batch + 1) + 3 * (num_ctas + 1))
     with torch.cuda.device(seq_lens.device):
         _kernel("build_task_map").launch(grid, _THREADS, [parameters], shared_bytes=shared, pdl=config.pdl)
-    out.policy, out.min_process_len = chosen.name, min_process_len
+    out.policy, out.min_process_len, out.fresh = chosen.name, min_process_len, True
     return out
 
 
