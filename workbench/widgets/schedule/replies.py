@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from workbench.widgets.schedule.card import make_card
 from workbench.widgets.schedule.frames import policy_entry, trace_row
 from workbench.widgets.schedule.side import Side
-from workbench.widgets.schedule.strip import long_lives, ticks
+from workbench.widgets.schedule.strip import Strip, long_lives, ticks
 
 if TYPE_CHECKING:
     from workbench.widgets.schedule.explorer import ScheduleExplorer
 
 Reply: TypeAlias = tuple[dict[str, Any], list[bytes]] | None
 
-SLICE_SECONDS = 0.02
+SLICE_SECONDS = 0.025
 """Time that the kernel spends on the strip before it listens to the view again."""
 
 
@@ -82,16 +82,30 @@ def _more(explorer: ScheduleExplorer, message: dict[str, Any]) -> Reply:
         "to": strip.done,
         "finished": strip.finished,
         "problem": strip.problem,
-        "bad": strip.bad_steps(),
-        "statistics": strip.statistics(),
-        "headings": ["median", "99 %", "worst"],
-        "ticks": [[value, f"{value:g}"] for value in ticks(strip.values)],
-        "steps": [[step, f"{step:,}"] for step in (int(v) for v in ticks_of_steps(len(strip.steps)))],
+        "facts": _facts(strip) if strip.finished or strip.problem or _is_due(strip, have) else None,
     }
     buffers = [strip.values[row, have : strip.done].tobytes() for row in (0, 1)]
     if have == 0:
         buffers.append(long_lives(strip.steps).astype("<i4").tobytes())
     return content, buffers
+
+
+def _is_due(strip: Strip, have: int) -> bool:
+    """Whether the strip has crossed one of its twenty-fifth parts: a summary costs more than the steps between."""
+    return have == 0 or have * 25 // len(strip.steps) < strip.done * 25 // len(strip.steps)
+
+
+def _facts(strip: Strip) -> dict[str, Any]:
+    """What is written around the strip."""
+    return {
+        "bad": strip.bad_steps(),
+        "statistics": strip.statistics(),
+        "headings": ["median", "99 %", "worst"],
+        "ticks": [[value, f"{value:g}"] for value in ticks(strip.values)],
+        "steps": [[step, f"{step:,}"] for step in ticks_of_steps(len(strip.steps))],
+        "progress": "" if strip.finished else f"{100 * strip.done // len(strip.steps)} % of the steps so far",
+        "problem": strip.problem,
+    }
 
 
 def ticks_of_steps(total: int) -> list[int]:

@@ -11,6 +11,9 @@ from workbench.widgets.schedule.side import Side
 SAME = 0.005
 """Calls whose times differ by less than this share are called equal."""
 
+NEAR_BOUND = 1.1
+"""A makespan below this many times its bound is called bound by the memory system."""
+
 PARTS = (
     ("launch", "launch_us"),
     ("reading", "stream_us"),
@@ -122,9 +125,13 @@ def _because(part: str, fast: Side, slow: Side) -> tuple[Run, ...]:
         more = Run(text.us(late.merge_us - quick.merge_us), "strong")
         chunks = f"up to {text.plural(late.max_chunks, 'chunk')} a request against {text.count(quick.max_chunks)}."
         return (key, Run(" merges "), more, Run(f" \u00b5s longer: {chunks}"))
-    if late.waiting_us < quick.waiting_us:
+    if over_bound(late) < NEAR_BOUND:
         bound = Run(f"{text.ratio(over_bound(late))}\u00d7", "strong")
         return (key, Run(" is "), bound, Run(" its bound: the memory system, not the schedule, sets its time."))
+    if late.waiting_us < quick.waiting_us:
+        ends = Run(text.us(late.bins_us), "strong")
+        return (key, Run("'s last CTA ends at "), ends, Run(" \u00b5s, "), Run(fast.key, "side"),
+                Run(f"'s at {text.us(quick.bins_us)} \u00b5s."))  # fmt: skip
     return (key, *_waits(slow, " waits "))
 
 
@@ -173,13 +180,13 @@ def _cells(m: Metrics) -> tuple[Cell, ...]:
 
 
 def _bar(m: Metrics, longest: float) -> tuple[Part, ...]:
-    values = ((kind, float(m[name])) for kind, name in PARTS)
+    values = ((kind, float(getattr(m, name))) for kind, name in PARTS)
     return tuple(Part(kind, value, value / longest if longest else 0.0, text.us(value)) for kind, value in values)
 
 
 def _difference(a: Metrics, b: Metrics) -> Row:
     def change(name: str) -> str:
-        value = float(b[name]) - float(a[name])
+        value = float(getattr(b, name) - getattr(a, name))
         return text.signed(text.us(abs(value)), value)
 
     def between(first: float, second: float) -> str:

@@ -57,7 +57,8 @@ export class Panels {
     if (to > columns) [from, to] = [0, columns];
     // Whole pixels an SM, so that SMs never alias; a zoomed range uses all the room.
     const whole = Math.floor(room / sms) * sms;
-    return { from, to, width: from === 0 && to === columns && whole > 0 ? whole : Math.max(room, 40) };
+    this.font ??= getComputedStyle(this.node).fontFamily;
+    return { from, to, font: this.font, width: from === 0 && to === columns && whole > 0 ? whole : Math.max(room, 40) };
   }
 
   // Shows columns `range` only; null shows all.

@@ -8,6 +8,7 @@ export const LEFT = 40;
 export const SILHOUETTE = 40;
 const TOP = 12; // room above the plot for the marks of the last CTAs
 const FONT = "600 11px";
+const LEAST_LABEL = 15; // pixels that a label of one digit takes
 const DASHES = { mean: [5, 3], bound: [1, 2] };
 const ENVELOPE_BELOW = 3; // CSS pixels a column
 
@@ -51,8 +52,8 @@ export class Plot {
     const context = this.canvas.getContext("2d");
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    this.#grid(context, ratio);
     this.#bins(context, ratio, colours);
+    this.#grid(context, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, TOP * ratio);
     this.#merge(context);
     this.#late(context);
@@ -78,18 +79,18 @@ export class Plot {
   }
 
   #grid(context, ratio) {
+    context.globalCompositeOperation = "destination-over"; // bins are pixels put over everything: the grid goes below
     context.fillStyle = this.theme.grid;
     for (const [value] of this.layout.ticks) {
       const y = Math.round((TOP + this.layout.height - value * this.layout.scale) * ratio);
       context.fillRect(0, y, this.geometry.width, 1);
     }
+    context.globalCompositeOperation = "source-over";
   }
 
   #bins(context, ratio, colours) {
     const { panel, geometry, theme } = this;
-    const layer = new OffscreenCanvas(geometry.width, geometry.height);
-    layer.getContext("2d").putImageData(rasterise(panel, geometry, colours), 0, 0);
-    context.drawImage(layer, 0, Math.round(TOP * ratio));
+    context.putImageData(rasterise(panel, geometry, colours), 0, Math.round(TOP * ratio));
     if (geometry.pitch / ratio >= ENVELOPE_BELOW) return;
     // Columns too narrow to be told apart: their outline, and below one pixel each also the lowest of those that share it.
     const base = Math.round(TOP * ratio) + geometry.height;
@@ -147,13 +148,13 @@ export class Plot {
   #blocks(context) {
     const { panel, space, theme } = this;
     const pitch = space.width / (space.to - space.from);
-    context.font = `${FONT} ${getComputedStyle(this.node).fontFamily}`;
+    context.font = `${FONT} ${space.font}`;
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (const block of panel.blocks) {
       const left = Math.max((block.first - space.from) * pitch, 0);
       const right = Math.min((block.last + 1 - space.from) * pitch, space.width);
-      if ((block.top - block.bottom) * this.layout.scale < 14) continue;
+      if ((block.top - block.bottom) * this.layout.scale < 14 || right - left < LEAST_LABEL) continue;
       const text = [`request ${block.text}`, block.text].find((words) => context.measureText(words).width + 8 < right - left);
       if (!text) continue;
       context.fillStyle = theme.on_request[block.colour];

@@ -5,11 +5,12 @@ import { rgb } from "./theme.js";
 const GAP_FROM = 4; // CSS pixels a column from which neighbours are parted
 const DENSE = 4; // device pixels a segment below which edges are blended instead of snapped
 
-// Colours of each class: body and fixed part, as [r, g, b].
+// Colours of each class: body and fixed part, as [r, g, b, packed].
 export function shades(theme, background) {
   const pale = (colour) => colour.map((value, i) => value * theme.foot_share + background[i] * (1 - theme.foot_share));
+  const packed = (colour) => [...colour, pack(...colour, 255)];
   const bodies = theme.requests.map(rgb);
-  return { bodies, feet: bodies.map(pale) };
+  return { bodies: bodies.map(packed), feet: bodies.map(pale).map(packed) };
 }
 
 // The column that stands for device pixel x: where several share it, the fullest, so that no straggler is lost.
@@ -47,7 +48,9 @@ export function rasterise(panel, { width, height, from, pitch, scale, ratio }, c
     strip.fill(0);
     paintColumn(strip, panel, column, height, scale, colours);
     for (let y = 0; y < height; y += 1) {
-      if (strip[y]) pixels.fill(strip[y], y * width + left, y * width + right);
+      const value = strip[y];
+      if (value === 0) continue;
+      for (let at = y * width + left, end = y * width + right; at < end; at += 1) pixels[at] = value;
     }
   };
   if (pitch >= 1) {
@@ -62,7 +65,7 @@ export function rasterise(panel, { width, height, from, pitch, scale, ratio }, c
   return image;
 }
 
-function pack([r, g, b], alpha) {
+function pack(r, g, b, alpha) {
   return ((alpha << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
 }
 
@@ -71,33 +74,37 @@ function paintColumn(strip, panel, column, height, scale, colours) {
   const [first, last] = [panel.offsets[column], panel.offsets[column + 1]];
   if (first === last) return;
   const dense = (panel.top[column] * scale) / (2 * (last - first)) < DENSE;
-  const edge = dense ? (value) => value * scale : (value) => Math.round(value * scale);
-  const sum = { row: -1, cover: 0, r: 0, g: 0, b: 0 };
+  let [row, cover, r, g, b] = [-1, 0, 0, 0, 0];
   const flush = () => {
-    const y = height - 1 - sum.row;
-    if (sum.cover > 0 && y >= 0 && y < height) {
-      const mean = [sum.r / sum.cover, sum.g / sum.cover, sum.b / sum.cover];
-      strip[y] = pack(mean, Math.round(255 * Math.min(sum.cover, 1)));
+    const y = height - 1 - row;
+    if (cover > 0 && y >= 0 && y < height) strip[y] = pack(r / cover, g / cover, b / cover, Math.round(255 * Math.min(cover, 1)));
+    cover = r = g = b = 0;
+  };
+  const part = (at, end, colour) => {
+    if (end <= at) return;
+    const here = Math.floor(at);
+    if (here !== row) {
+      flush();
+      row = here;
     }
-    sum.cover = sum.r = sum.g = sum.b = 0;
+    const share = end - at;
+    cover += share;
+    r += share * colour[0];
+    g += share * colour[1];
+    b += share * colour[2];
   };
   const piece = (low, high, colour) => {
-    let at = low;
-    while (at < high) {
-      const row = Math.floor(at);
-      const end = Math.min(row + 1, high);
-      if (row !== sum.row) {
-        flush();
-        sum.row = row;
-      }
-      const part = end - at;
-      sum.cover += part;
-      sum.r += part * colour[0];
-      sum.g += part * colour[1];
-      sum.b += part * colour[2];
-      at = end;
+    const [inner, outer] = [Math.ceil(low), Math.floor(high)];
+    if (outer <= inner) {
+      part(low, Math.min(inner, high), colour);
+      part(Math.max(inner, low), high, colour);
+      return;
     }
+    part(low, inner, colour);
+    strip.fill(colour[3], Math.max(height - outer, 0), Math.max(height - inner, 0));
+    part(outer, high, colour);
   };
+  const edge = dense ? (value) => value * scale : (value) => Math.round(value * scale);
   for (let i = first; i < last; i += 1) {
     const foot = edge(panel.foot[i]);
     piece(edge(panel.start[i]), foot, colours.feet[panel.colour[i]]);

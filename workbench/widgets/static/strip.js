@@ -124,7 +124,7 @@ export class Strip {
       for (const row of [0, 1]) this.values[row].set(typed(Float32Array, buffers[row]), content.from);
       if (buffers.length > 2) this.lives = typed(Int32Array, buffers[2]);
       this.have = content.to;
-      this.facts = content;
+      this.facts = content.facts ?? this.facts;
       this.#draw();
     }
     if (!content.finished && !content.problem) this.#schedule();
@@ -275,6 +275,6 @@ export class Strip {
     fill(this.ticks, ...ticks, el("div", { className: "wb-axis" }, ...steps));
     if (!this.facts) return;
     if (!this.brush) this.#table(this.facts.statistics, this.facts.headings);
-    fill(this.note, this.facts.problem || (this.facts.finished ? "worst step in each pixel" : `${Math.floor((100 * this.have) / this.total)} % of the steps so far`));
+fill(this.note, this.facts.problem || this.facts.progress || "worst step in each pixel");
   }
 }

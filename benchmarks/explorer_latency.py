@@ -1,0 +1,139 @@
+"""How long the explorer takes from an input event to the end of its draw, kernel round trip included.
+
+Opens a real JupyterLab in headless Chromium, moves the step slider of a trace whose steps have some 5,000 segments on
+528 bins, and times each move: from the input event to the end of the draw, and to the next presented frame. Writes
+``docs/performance/explorer.json`` with the date and the machine.
+
+    python benchmarks/explorer_latency.py [--moves 60] [--output FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from workbench import settings
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from jupyter_page import chromium, jupyter_lab, open_notebook, write_notebook  # noqa: E402
+
+# 2,470 requests in flight, ever the same number: about 2,500 + 2,500 segments for A and B on 528 bins.
+NOTEBOOK = """
+import numpy as np
+from workbench import ScheduleExplorer
+from workbench.workloads import RequestTrace, lognormal, simulate
+
+requests = 2470
+trace = RequestTrace(np.zeros(requests), lognormal(requests, median=600, seed=1), np.full(requests, 400), name="benchmark")
+steps = simulate(trace, max_batch=requests, kv_capacity=10_000_000)
+first = int(np.argmax(steps.batch_sizes == requests))
+explorer = ScheduleExplorer(steps[first : first + 200], policy_b="fixed_splits(1)")
+explorer
+"""
+
+# Moves the slider once and resolves with [input to end of draw, input to presented frame] in milliseconds.
+MOVE = """
+(step) => new Promise((resolve) => {
+  const root = document.querySelector(".wb-explorer");
+  const slider = root.querySelector("input[type=range]");
+  const start = performance.now();
+  root.addEventListener("wb-drawn", (event) => {
+    requestAnimationFrame(() => {
+      const channel = new MessageChannel();
+      channel.port1.onmessage = () => resolve([event.detail.ended - start, performance.now() - start, event.detail.ended - event.detail.started]);
+      channel.port2.postMessage(null);
+    });
+  }, { once: true });
+  slider.value = step;
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+})
+"""
+
+SIZES = "() => [...document.querySelectorAll('.wb-panel-title')].map((node) => node.textContent)"
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value below which ``share`` of the sorted values lie, by nearest rank."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def measure(moves: int) -> dict[str, object]:
+    """Time slider moves; returns the record."""
+    executable = settings.chromium()
+    if executable is None:
+        raise SystemExit("no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_notebook(folder / "latency.ipynb", [NOTEBOOK])
+        with jupyter_lab(folder) as (address, token), chromium(executable) as browser:
+            page = open_notebook(browser, address, token, "latency.ipynb")
+            page.wait_for_selector(".wb-explorer[data-frame]")
+            page.wait_for_function("() => !document.querySelector('.wb-strip .wb-note').textContent.includes('%')")
+            for step in range(1, 6):  # the first draws compile the script
+                page.evaluate(MOVE, step)
+            times = []
+            for step in range(10, 10 + moves):
+                page.wait_for_timeout(150)
+                times.append(page.evaluate(MOVE, step))
+            panels, version = page.evaluate(SIZES), browser.version
+    drawn, presented, drawing = (list(column) for column in zip(*times, strict=True))
+
+    def summary(values: list[float]) -> dict[str, float]:
+        return {
+            "median_ms": round(statistics.median(values), 1),
+            "p95_ms": round(percentile(values, 0.95), 1),
+            "worst_ms": round(max(values), 1),
+        }
+
+    return {
+        "what": "explorer: step slider moved, kernel round trip included",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": {"cpu": _cpu(), "cores": _cores(), "python": platform.python_version(), "chromium": version},
+        "panels": panels,
+        "moves": moves,
+        "input_to_end_of_draw": summary(drawn),
+        "input_to_presented_frame": summary(presented),
+        "drawing_alone": summary(drawing),
+        "target_p95_ms": 50,
+    }
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if names:
+            return names[0]
+    return platform.processor() or platform.machine()
+
+
+def main() -> None:
+    """Measure and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--moves", type=int, default=60)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "performance" / "explorer.json")
+    arguments = parser.parse_args()
+    record = measure(arguments.moves)
+    text = json.dumps(record, indent=2) + "\n"
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
