@@ -1,22 +1,26 @@
-"""The public function of decode attention, its argument checks and its torch custom op."""
+"""The public function of decode attention and its torch op."""
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import torch
 
 from workbench.errors import InvalidArgument
 from workbench.ops.attention_decode import cuda
-from workbench.ops.attention_decode.checks import infer_shape
-from workbench.ops.attention_decode.config import AttentionConfig, default_config
-from workbench.ops.attention_decode.task_map import TaskMap, build_task_map
-
-
-@torch.library.custom_op(
-    "workbench::attention_decode",
-    mutates_args=("counters", "partial_out", "partial_sum", "out", "lse"),
-    device_types="cuda",
+from workbench.ops.attention_decode.checks import (
+    check_arguments,
+    check_steps,
+    check_task_map,
+    infer_shape,
+    shape_of,
 )
-def _attention_decode(
+from workbench.ops.attention_decode.config import AttentionConfig, AttentionShape, default_config
+from workbench.ops.attention_decode.task_map import TaskMap, build_task_map
+from workbench.ops.library import define
+
+
+def _launch(
     q: torch.Tensor,
     k_cache: torch.Tensor,
     v_cache: torch.Tensor,
@@ -39,12 +43,11 @@ def _attention_decode(
     warps: int,
     stages: int,
     ctas_per_sm: int,
-    tile: int,
     pdl: bool,
 ) -> None:
     cuda.launch(
         infer_shape(q, k_cache, q_len, k_scale),
-        AttentionConfig(warps=warps, stages=stages, ctas_per_sm=ctas_per_sm, tile=tile, pdl=pdl),
+        _config(warps, stages, ctas_per_sm, pdl),
         q=q,
         k_cache=k_cache,
         v_cache=v_cache,
@@ -66,9 +69,38 @@ def _attention_decode(
     )
 
 
-@_attention_decode.register_fake
-def _(*args: object) -> None:
-    return None
+_attention_decode = define(
+    "attention_decode",
+    "Tensor q, Tensor k_cache, Tensor v_cache, Tensor block_table, Tensor task_map, Tensor header, Tensor empties, "
+    "Tensor(a!) counters, Tensor(b!) partial_out, Tensor(c!) partial_sum, Tensor(d!) out, Tensor(e!)? lse, "
+    "Tensor? q_scale, Tensor? k_scale, Tensor? v_scale, int q_len, float scale, int num_bins, bool early_map, "
+    "int warps, int stages, int ctas_per_sm, bool pdl",
+    _launch,
+)
+
+
+@lru_cache(maxsize=1024)
+def _config(warps: int, stages: int, ctas_per_sm: int, pdl: bool) -> AttentionConfig:
+    return AttentionConfig(warps=warps, stages=stages, ctas_per_sm=ctas_per_sm, pdl=pdl)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _choose(
+    head_dim: int,
+    group: int,
+    q_len: int,
+    cache: torch.dtype,
+    query: torch.dtype,
+    k_scale_per_token: bool,
+    config: AttentionConfig | None,
+) -> AttentionConfig:
+    """The configuration that runs a shape: the given one, checked, or the default."""
+    return _checked(shape_of(head_dim, group, q_len, cache, query, k_scale_per_token), config)
+
+
+@lru_cache(maxsize=1024)
+def _checked(shape: AttentionShape, config: AttentionConfig | None) -> AttentionConfig:
+    return (config or default_config(shape)).check(shape)
 
 
 def attention_decode(
@@ -91,7 +123,8 @@ def attention_decode(
     """Attention of the newest ``q_len`` tokens of each request over its paged KV cache.
 
     ``softmax(q k^T * q_scale * k_scale * scale + causal) v * v_scale``; query row ``s`` of a request of length ``L``
-    sees keys ``j <= L - q_len + s``. A row that sees none gives zeros and LSE -inf.
+    sees keys ``j <= L - q_len + s``. A row that sees none gives zeros and LSE -inf. The launch is
+    ``torch.ops.workbench.attention_decode``; it can be captured in a graph and compiled with ``fullgraph=True``.
 
     Parameters
     ----------
@@ -101,11 +134,12 @@ def attention_decode(
         Any strides that are multiples of 16 bytes, the last dimension contiguous: HND and combined caches are views.
         ``q_heads / kv_heads`` is 1, 2, 4, 8 or 16; page size 16, 32, 64 or 128.
     block_table : int32 tensor [batch, max_pages], CUDA
-        Pages of each request; entries past its length are never read.
+        Pages of each request; entries past its length are never read. It must hold the ``max_seq_len`` of the map.
     seq_lens : int32 tensor [batch], CUDA
         Live KV lengths, the new tokens included.
     task_map : TaskMap, optional
-        Made for these lengths by :func:`build_task_map` or :func:`upload_plan`. Default: built here (one more launch).
+        Made for these lengths by :func:`build_task_map` or :func:`upload_plan`; the kernel goes by the lengths in the
+        map. Default: built here (one more launch).
     q_scale : float32 tensor [batch * q_len, q_heads], optional
     k_scale : float32 tensor [1] or [pages, page_size, kv_heads], optional
     v_scale : float32 tensor [1] or [kv_heads], optional
@@ -131,12 +165,17 @@ def attention_decode(
     NoGpu
         Without a GPU.
     """
-    from workbench.ops.attention_decode.checks import check_arguments
-
-    check_arguments(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, out)
-    shape = infer_shape(q, k_cache, q_len, k_scale)
-    config = (config or default_config(shape)).check(shape)
-    kv_heads, batch = k_cache.shape[2], seq_lens.shape[0]
+    check_arguments(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, scale, out)
+    check_steps(q=q, k_cache=k_cache, v_cache=v_cache)
+    heads, head_dim = q.shape[1:]
+    kv_heads, group = k_cache.shape[2], heads // k_cache.shape[2]
+    per_token = k_scale is not None and k_scale.ndim == 3
+    config = _choose(head_dim, group, q_len, k_cache.dtype, q.dtype, per_token, config)
+    if not q.is_cuda:
+        raise InvalidArgument(
+            f"q is on {q.device}; move the tensors to a CUDA device. On a CPU, attention_decode_triton runs in "
+            "Triton's interpreter and attention_reference in float64."
+        )
     if task_map is None:
         task_map = build_task_map(
             seq_lens,
@@ -145,15 +184,11 @@ def attention_decode(
             q_len=q_len,
             config=config,
         )
-    elif (task_map.num_kv_heads, task_map.q_len) != (kv_heads, q_len) or task_map.max_batch < batch:
-        raise InvalidArgument(
-            f"task_map was made for {task_map.num_kv_heads} KV heads, q_len {task_map.q_len} and up to "
-            f"{task_map.max_batch} requests; this call has {kv_heads}, {q_len} and {batch}."
-        )
+    check_task_map(task_map, q, k_cache, block_table, q_len)
     if out is None:
         out = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
-    lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device) if return_lse else None
-    partial_out, partial_sum = task_map.partials(shape.rows, shape.head_dim)
+    lse = torch.empty((q.shape[0], heads), dtype=torch.float32, device=q.device) if return_lse else None
+    partial_out, partial_sum = task_map.partials(group * q_len, head_dim)
     _attention_decode(
         q,
         k_cache,
@@ -171,13 +206,12 @@ def attention_decode(
         k_scale,
         v_scale,
         q_len,
-        shape.head_dim**-0.5 if scale is None else scale,
+        head_dim**-0.5 if scale is None else scale,
         task_map.num_bins,
         config.pdl and config.early_map and not task_map.fresh,
         config.warps,
         config.stages,
         config.ctas_per_sm,
-        config.tile,
         config.pdl,
     )
     task_map.fresh = False

@@ -1,54 +1,53 @@
-"""Argument checks of decode attention: what was given, what is allowed, what to do."""
+"""Argument checks of decode attention: what was given, what is allowed, what to do.
+
+They read shapes, types and strides only, so they take tensors on any device, fake ones too, and cost a few
+microseconds: messages are made when needed.
+"""
 
 from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import torch
 
 from workbench.errors import InvalidArgument
 from workbench.ops.attention_decode.config import PAGE_SIZES, AttentionShape
 
+if TYPE_CHECKING:
+    from workbench.ops.attention_decode.task_map import TaskMap
+
 _TYPES = {torch.bfloat16: "bf16", torch.float8_e4m3fn: "fp8"}
+ALIGNMENT = 16
+"""Bytes that one copy of the kernel moves."""
 
 
 def infer_shape(q: torch.Tensor, k_cache: torch.Tensor, q_len: int, k_scale: torch.Tensor | None) -> AttentionShape:
-    """The shape that a call's kernel is compiled for.
+    """The shape that a call's kernel is compiled for; the arguments are those of :func:`check_arguments`, checked."""
+    per_token = k_scale is not None and k_scale.ndim == 3
+    return shape_of(q.shape[2], q.shape[1] // k_cache.shape[2], q_len, k_cache.dtype, q.dtype, per_token)
+
+
+@lru_cache(maxsize=1024)
+def shape_of(
+    head_dim: int, group: int, q_len: int, cache: torch.dtype, query: torch.dtype, k_scale_per_token: bool
+) -> AttentionShape:
+    """The shape of these numbers and types, made once.
 
     Raises
     ------
     InvalidArgument
         When there is no kernel for it.
     """
-    for name, tensor in (("q", q), ("k_cache", k_cache)):
-        if tensor.dtype not in _TYPES:
-            raise InvalidArgument(f"{name} is {tensor.dtype}; give torch.bfloat16 or torch.float8_e4m3fn.")
-    heads, kv_heads = q.shape[1], k_cache.shape[2]
-    if kv_heads == 0 or heads % kv_heads:
-        raise InvalidArgument(f"{heads} query heads do not divide among {kv_heads} KV heads.")
     return AttentionShape(
-        head_dim=q.shape[2],
-        group=heads // kv_heads,
+        head_dim=head_dim,
+        group=group,
         q_len=q_len,
-        cache=_TYPES[k_cache.dtype],
-        query=_TYPES[q.dtype],
-        k_scale_per_token=k_scale is not None and k_scale.ndim == 3,
+        cache=_TYPES[cache],
+        query=_TYPES[query],
+        k_scale_per_token=k_scale_per_token,
     )
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise InvalidArgument(message)
-
-
-def _rows(name: str, tensor: torch.Tensor, unit_last: bool = True) -> None:
-    last = tensor.shape[-1] == 1 or tensor.stride(-1) == 1
-    _require(last or not unit_last, f"{name} has strides {tensor.stride()}; its last dimension must be contiguous.")
-    for d in range(tensor.ndim - 1):
-        step = tensor.stride(d) * tensor.element_size()
-        _require(
-            step % 16 == 0 or tensor.shape[d] == 1,
-            f"{name} has strides {tensor.stride()}; dimension {d} steps {step} bytes, and 16-byte steps are needed.",
-        )
-    _require(tensor.data_ptr() % 16 == 0, f"{name} starts at an address that is not a multiple of 16 bytes; copy it.")
 
 
 def check_arguments(
@@ -61,68 +60,169 @@ def check_arguments(
     k_scale: torch.Tensor | None,
     v_scale: torch.Tensor | None,
     q_len: int,
+    scale: float | None,
     out: torch.Tensor | None,
 ) -> None:
-    """Check a call of :func:`attention_decode`.
+    """Check a call of :func:`attention_decode`, all but which device it is on.
 
     Raises
     ------
     InvalidArgument
         With what was given and what is allowed.
     """
-    named = {
-        "q": q, "k_cache": k_cache, "v_cache": v_cache, "block_table": block_table, "seq_lens": seq_lens,
-        "q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale, "out": out,
-    }  # fmt: skip
-    for name, tensor in named.items():
-        if tensor is not None and tensor.device != q.device:
+    _check_one_device(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, out)
+    _check_caches(q, k_cache, v_cache)
+    _check_batch(q, block_table, seq_lens, q_len)
+    heads, kv_heads = q.shape[1], k_cache.shape[2]
+    if kv_heads == 0 or heads == 0 or heads % kv_heads:
+        raise InvalidArgument(
+            f"q has {heads} heads and the caches {kv_heads}; the KV heads must divide the query heads."
+        )
+    _check_scales(q, k_cache, q_scale, k_scale, v_scale)
+    if scale is not None and not (isinstance(scale, (int, float)) and math.isfinite(scale)):
+        raise InvalidArgument(f"scale is {scale!r}; give a finite number, or None for head_dim ** -0.5.")
+    if out is not None and (out.dtype != torch.bfloat16 or out.shape != q.shape or not out.is_contiguous()):
+        raise InvalidArgument(
+            f"out is {out.dtype} {tuple(out.shape)} with strides {out.stride()}; give contiguous torch.bfloat16 "
+            f"{tuple(q.shape)}."
+        )
+
+
+def _check_one_device(q: torch.Tensor, *others: torch.Tensor | None) -> None:
+    names = ("k_cache", "v_cache", "block_table", "seq_lens", "q_scale", "k_scale", "v_scale", "out")
+    if not isinstance(q, torch.Tensor):
+        raise InvalidArgument(f"q is a {type(q).__name__}; give a torch tensor.")
+    for name, tensor in zip(names, others, strict=True):
+        if tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise InvalidArgument(f"{name} is a {type(tensor).__name__}; give a torch tensor.")
+        if tensor.device != q.device:
             raise InvalidArgument(f"{name} is on {tensor.device} and q on {q.device}; move them to one GPU.")
-    _require(q.is_cuda, f"q is on {q.device}; move the tensors to a CUDA device.")
-    _require(q.ndim == 3, f"q has shape {tuple(q.shape)}; give [batch * q_len, q_heads, head_dim].")
-    _require(
-        k_cache.ndim == 4 and k_cache.shape == v_cache.shape and k_cache.dtype == v_cache.dtype,
-        f"k_cache is {k_cache.dtype} {tuple(k_cache.shape)} and v_cache {v_cache.dtype} {tuple(v_cache.shape)}; "
-        "give two caches of one type and shape [pages, page_size, kv_heads, head_dim].",
-    )
-    _require(k_cache.shape[3] == q.shape[2], f"head_dim is {q.shape[2]} in q and {k_cache.shape[3]} in the caches.")
-    _require(k_cache.shape[1] in PAGE_SIZES, f"page size is {k_cache.shape[1]}; the kernel takes {PAGE_SIZES}.")
+
+
+def _check_caches(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor) -> None:
     for name, tensor in (("q", q), ("k_cache", k_cache), ("v_cache", v_cache)):
-        _rows(name, tensor)
-    _require(
-        seq_lens.ndim == 1 and seq_lens.dtype == torch.int32 and seq_lens.is_contiguous(),
-        f"seq_lens is {seq_lens.dtype} {tuple(seq_lens.shape)}; give contiguous int32 [batch].",
-    )
+        if tensor.dtype not in _TYPES:
+            raise InvalidArgument(f"{name} is {tensor.dtype}; give torch.bfloat16 or torch.float8_e4m3fn.")
+    if q.ndim != 3:
+        raise InvalidArgument(f"q has shape {tuple(q.shape)}; give [batch * q_len, q_heads, head_dim].")
+    if k_cache.ndim != 4 or k_cache.shape != v_cache.shape or k_cache.dtype != v_cache.dtype:
+        raise InvalidArgument(
+            f"k_cache is {k_cache.dtype} {tuple(k_cache.shape)} and v_cache {v_cache.dtype} {tuple(v_cache.shape)}; "
+            "give two caches of one type and shape [pages, page_size, kv_heads, head_dim]."
+        )
+    if k_cache.shape[3] != q.shape[2]:
+        raise InvalidArgument(f"head_dim is {q.shape[2]} in q and {k_cache.shape[3]} in the caches; they must agree.")
+    if k_cache.shape[1] not in PAGE_SIZES:
+        raise InvalidArgument(f"page size is {k_cache.shape[1]}; the kernel takes {', '.join(map(str, PAGE_SIZES))}.")
+    for name, tensor in (("q", q), ("k_cache", k_cache), ("v_cache", v_cache)):
+        if tensor.stride(-1) != 1:
+            raise InvalidArgument(f"{name} has strides {tensor.stride()}; make its last dimension contiguous.")
+
+
+def _check_batch(q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor, q_len: int) -> None:
+    if seq_lens.ndim != 1 or seq_lens.dtype != torch.int32 or not seq_lens.is_contiguous():
+        raise InvalidArgument(
+            f"seq_lens is {seq_lens.dtype} {tuple(seq_lens.shape)} with strides {seq_lens.stride()}; give contiguous "
+            "torch.int32 [batch]."
+        )
     batch = seq_lens.shape[0]
-    _require(
-        isinstance(q_len, int) and q_len >= 1 and q.shape[0] == batch * q_len,
-        f"q has {q.shape[0]} rows for {batch} requests of q_len {q_len!r}; it needs batch * q_len.",
-    )
-    _require(
-        block_table.ndim == 2 and block_table.dtype == torch.int32 and block_table.shape[0] == batch,
-        f"block_table is {block_table.dtype} {tuple(block_table.shape)}; give int32 [{batch}, max_pages].",
-    )
-    _require(
-        block_table.shape[1] <= 1 or block_table.stride(1) == 1, "block_table's last dimension must be contiguous."
-    )
+    if not isinstance(q_len, int) or q_len < 1 or q.shape[0] != batch * q_len:
+        raise InvalidArgument(
+            f"q has {q.shape[0]} rows for {batch} requests of q_len {q_len!r}; give batch * q_len rows."
+        )
+    if block_table.ndim != 2 or block_table.dtype != torch.int32 or block_table.shape[0] != batch:
+        raise InvalidArgument(
+            f"block_table is {block_table.dtype} {tuple(block_table.shape)}; give torch.int32 [{batch}, max_pages]."
+        )
+    if block_table.shape[1] > 1 and block_table.stride(1) != 1:
+        raise InvalidArgument(f"block_table has strides {block_table.stride()}; make its last dimension contiguous.")
+
+
+def _check_scales(
+    q: torch.Tensor,
+    k_cache: torch.Tensor,
+    q_scale: torch.Tensor | None,
+    k_scale: torch.Tensor | None,
+    v_scale: torch.Tensor | None,
+) -> None:
     for name, tensor in (("q_scale", q_scale), ("k_scale", k_scale), ("v_scale", v_scale)):
-        _require(tensor is None or tensor.dtype == torch.float32, f"{name} must be float32.")
-    _require(
-        q_scale is None or (q_scale.shape == q.shape[:2] and q_scale.is_contiguous()),
-        f"q_scale must be contiguous {tuple(q.shape[:2])}.",
-    )
+        if tensor is not None and tensor.dtype != torch.float32:
+            raise InvalidArgument(f"{name} is {tensor.dtype}; give torch.float32.")
+    if q_scale is not None and (q_scale.shape != q.shape[:2] or not q_scale.is_contiguous()):
+        raise InvalidArgument(
+            f"q_scale has shape {tuple(q_scale.shape)} and strides {q_scale.stride()}; give contiguous "
+            f"{tuple(q.shape[:2])}: one scale a query row and head."
+        )
+    if k_scale is not None and k_scale.shape != (1,) and k_scale.shape != k_cache.shape[:3]:
+        raise InvalidArgument(
+            f"k_scale has shape {tuple(k_scale.shape)}; give [1], or {tuple(k_cache.shape[:3])} for a scale a token."
+        )
     kv_heads = k_cache.shape[2]
-    if k_scale is not None and k_scale.numel() != 1:
-        _require(
-            k_scale.shape == k_cache.shape[:3],
-            f"k_scale has shape {tuple(k_scale.shape)}; give [1] or {tuple(k_cache.shape[:3])}.",
+    if v_scale is not None and (v_scale.shape not in ((1,), (kv_heads,)) or not v_scale.is_contiguous()):
+        raise InvalidArgument(
+            f"v_scale has shape {tuple(v_scale.shape)} and strides {v_scale.stride()}; give contiguous [1] or "
+            f"[{kv_heads}]."
         )
-    if v_scale is not None:
-        _require(
-            v_scale.shape in ((1,), (kv_heads,)) and v_scale.is_contiguous(),
-            f"v_scale has shape {tuple(v_scale.shape)}; give [1] or [{kv_heads}].",
+
+
+def check_steps(**tensors: torch.Tensor) -> None:
+    """Check that the rows of each tensor lie whole copies apart.
+
+    Raises
+    ------
+    InvalidArgument
+        For a stride that is not a multiple of 16 bytes.
+    """
+    for name, tensor in tensors.items():
+        for dim, (extent, stride) in enumerate(zip(tensor.shape[:-1], tensor.stride(), strict=False)):
+            if extent > 1 and stride * tensor.element_size() % ALIGNMENT:
+                raise InvalidArgument(
+                    f"{name} has strides {tensor.stride()}; dimension {dim} steps {stride * tensor.element_size()} "
+                    f"bytes. Give steps that are multiples of {ALIGNMENT} bytes, or a contiguous copy."
+                )
+
+
+def check_addresses(**addresses: int) -> None:
+    """Check that tensors begin where the kernel's copies may.
+
+    Raises
+    ------
+    InvalidArgument
+        For an address that is not a multiple of 16.
+    """
+    for name, address in addresses.items():
+        if address % ALIGNMENT:
+            raise InvalidArgument(
+                f"{name} begins at address {address:#x}, which is not a multiple of {ALIGNMENT} bytes: it is a view "
+                "that starts inside another tensor. Give a copy."
+            )
+
+
+def check_task_map(
+    task_map: TaskMap, q: torch.Tensor, k_cache: torch.Tensor, block_table: torch.Tensor, q_len: int
+) -> None:
+    """Check that a map was made for a call, as far as the host can tell; the lengths themselves it cannot see.
+
+    Raises
+    ------
+    InvalidArgument
+        For a map of another device, batch, head count or ``q_len``, or one whose requests may need more pages than the
+        block table has.
+    """
+    kv_heads, batch = k_cache.shape[2], block_table.shape[0]
+    if task_map.device != q.device:
+        raise InvalidArgument(f"task_map is on {task_map.device} and q on {q.device}; build it there.")
+    if (task_map.num_kv_heads, task_map.q_len, task_map.batch) != (kv_heads, q_len, batch):
+        raise InvalidArgument(
+            f"task_map was made for {task_map.batch} requests, {task_map.num_kv_heads} KV heads and q_len "
+            f"{task_map.q_len}; this call has {batch}, {kv_heads} and {q_len}. Build one for this call."
         )
-    if out is not None:
-        _require(
-            out.dtype == torch.bfloat16 and out.shape == q.shape and out.is_contiguous(),
-            f"out is {out.dtype} {tuple(out.shape)}; give contiguous bfloat16 {tuple(q.shape)}.",
+    capacity = block_table.shape[1] * k_cache.shape[1]
+    if task_map.max_seq_len > capacity:
+        raise InvalidArgument(
+            f"task_map allows {task_map.max_seq_len:,} tokens a request, but a row of block_table holds "
+            f"{block_table.shape[1]} pages of {k_cache.shape[1]}: {capacity:,} tokens. Give a wider table, or build "
+            f"the map with max_seq_len={capacity}."
         )

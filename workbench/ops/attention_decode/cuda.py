@@ -12,6 +12,7 @@ import torch
 from workbench.gpu import driver
 from workbench.gpu.compile import CompiledKernel, compile_kernel
 from workbench.gpu.launch import Kernel
+from workbench.ops.attention_decode.checks import check_addresses
 from workbench.ops.attention_decode.config import SLAB, AttentionConfig, AttentionShape
 
 SOURCE = "attention_decode/attention.cu"
@@ -119,7 +120,13 @@ def launch(
     early_map: bool = False,
     timeline: torch.Tensor | None = None,
 ) -> None:
-    """Launch on torch's current stream. Arguments were checked by the caller; see ``api``."""
+    """Launch on torch's current stream. The caller checked the arguments (see ``api``), all but their addresses.
+
+    Raises
+    ------
+    InvalidArgument
+        For a tensor that does not begin at a multiple of 16 bytes.
+    """
 
     def pointer(tensor: torch.Tensor | None) -> int:
         return 0 if tensor is None else tensor.data_ptr()
@@ -133,6 +140,7 @@ def launch(
         regular = tuple(16 if size == 1 else step for size, step in zip(cache.shape, strides, strict=False))
         return _tensor_map(cache.data_ptr(), tuple(cache.shape), regular, cache.element_size())
 
+    check_addresses(q=q.data_ptr(), k_cache=k_cache.data_ptr(), v_cache=v_cache.data_ptr(), out=out.data_ptr())
     per_token = k_scale is not None and shape.k_scale_per_token
     parameters = Parameters(
         tensor_map(k_cache),

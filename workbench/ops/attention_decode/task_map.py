@@ -1,10 +1,10 @@
-"""The task map on the GPU: built there from device-side lengths, or uploaded from a CPU plan."""
+"""The task map on the GPU: its buffers, and how it is built there from lengths that the host never sees."""
 
 from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ import torch
 from workbench.errors import InvalidArgument
 from workbench.gpu.compile import compile_kernel
 from workbench.gpu.launch import Kernel
-from workbench.ops.attention_decode.config import AttentionConfig
-from workbench.schedule import CostModel, DecodePlan, DecodeProblem, cost_model, hpc_ops, resolve
-from workbench.schedule.fills import hpc_ops_budget
+from workbench.ops.attention_decode.config import SHARED_LIMIT, AttentionConfig
+from workbench.ops.library import define
+from workbench.schedule import DecodePlan, DecodeProblem, cost_model, hpc_ops, resolve
 from workbench.schedule.policies import balanced
+from workbench.schedule.problem import MAX_CTAS, MAX_LENGTH, MAX_QUERY_LEN, TILES, check_count
 
 DESCRIPTOR_INTS = 12
 HEADER_INTS = 8
@@ -31,7 +32,8 @@ _SOURCE = "attention_decode/task_map.cu"
 class TaskMap:
     """A task map in device memory, with the partial results and counters of the attention that it drives.
 
-    The counters reset themselves, so a map may be used again and again, but not by two launches that can overlap.
+    The counters reset themselves, so a map may be used again and again, but not by two launches that can overlap. No
+    buffer is ever replaced or freed while the map lives, so a graph captured with it stays right.
 
     Attributes
     ----------
@@ -40,6 +42,8 @@ class TaskMap:
         CTAs resident at once.
     num_bins : int
         CTAs of the grid: ``num_ctas``, more for an uploaded static grid.
+    batch : int
+        Requests of the batch that the map was last made for.
     max_batch, max_seq_len : int
         What the buffers are sized for.
     num_slots : int
@@ -60,6 +64,7 @@ class TaskMap:
     tile: int
     num_ctas: int
     num_bins: int
+    batch: int
     max_batch: int
     max_seq_len: int
     num_slots: int
@@ -70,7 +75,43 @@ class TaskMap:
     empties: torch.Tensor = field(repr=False)
     counters: torch.Tensor = field(repr=False)
     fresh: bool = True
-    _partials: tuple[torch.Tensor, torch.Tensor] | None = field(default=None, repr=False)
+    _partials: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def allocate(
+        cls,
+        *,
+        num_kv_heads: int,
+        q_len: int,
+        tile: int,
+        num_ctas: int,
+        num_bins: int,
+        batch: int,
+        max_seq_len: int,
+        rows: int,
+        num_slots: int,
+        policy: str,
+        min_process_len: int,
+        device: torch.device,
+    ) -> TaskMap:
+        """A map of ``rows`` descriptors that nobody has written yet."""
+        return cls(
+            num_kv_heads=num_kv_heads,
+            q_len=q_len,
+            tile=tile,
+            num_ctas=num_ctas,
+            num_bins=num_bins,
+            batch=batch,
+            max_batch=batch,
+            max_seq_len=max_seq_len,
+            num_slots=num_slots,
+            policy=policy,
+            min_process_len=min_process_len,
+            map=torch.empty((rows, DESCRIPTOR_INTS), dtype=torch.int32, device=device),
+            header=torch.zeros(HEADER_INTS, dtype=torch.int32, device=device),
+            empties=torch.empty(max(batch, 1), dtype=torch.int32, device=device),
+            counters=torch.zeros(2 * num_slots, dtype=torch.int32, device=device),
+        )
 
     @property
     def device(self) -> torch.device:
@@ -78,18 +119,17 @@ class TaskMap:
         return self.map.device
 
     def partials(self, rows: int, head_dim: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Room for partial results: FP32 [slots, rows, head_dim] and [slots, rows, 2], kept for later calls."""
-        need = self.num_slots * rows
-        if (
-            self._partials is None
-            or self._partials[0].numel() < need * head_dim
-            or self._partials[1].numel() < 2 * need
-        ):
-            self._partials = (
-                torch.empty(need * head_dim, dtype=torch.float32, device=self.device),
-                torch.empty(2 * need, dtype=torch.float32, device=self.device),
+        """Room for partial results: FP32 [slots, rows, head_dim] and (reference, sum) [slots, rows, 2].
+
+        Allocated at the first call for such rows and head dim, which may lie in a graph capture, and kept.
+        """
+        key = (rows, head_dim)
+        if key not in self._partials:
+            self._partials[key] = (
+                torch.empty((self.num_slots, rows, head_dim), dtype=torch.float32, device=self.device),
+                torch.empty((self.num_slots, rows, 2), dtype=torch.float32, device=self.device),
             )
-        return self._partials
+        return self._partials[key]
 
     def plan(self, lengths: Any) -> DecodePlan:
         """Read the map back as a plan; synchronises.
@@ -116,105 +156,6 @@ class TaskMap:
         return DecodePlan.assemble(problem, self.policy, counts, columns, static_grid=self.num_bins > self.num_ctas)
 
 
-def _allocate(
-    *,
-    num_kv_heads: int,
-    q_len: int,
-    tile: int,
-    num_ctas: int,
-    num_bins: int,
-    max_batch: int,
-    max_seq_len: int,
-    rows: int,
-    num_slots: int,
-    policy: str,
-    min_process_len: int,
-    device: torch.device,
-) -> TaskMap:
-    return TaskMap(
-        num_kv_heads=num_kv_heads,
-        q_len=q_len,
-        tile=tile,
-        num_ctas=num_ctas,
-        num_bins=num_bins,
-        max_batch=max_batch,
-        max_seq_len=max_seq_len,
-        num_slots=num_slots,
-        policy=policy,
-        min_process_len=min_process_len,
-        map=torch.empty((rows, DESCRIPTOR_INTS), dtype=torch.int32, device=device),
-        header=torch.zeros(HEADER_INTS, dtype=torch.int32, device=device),
-        empties=torch.empty(max(max_batch, 1), dtype=torch.int32, device=device),
-        counters=torch.zeros(2 * num_slots, dtype=torch.int32, device=device),
-    )
-
-
-def upload_plan(plan: DecodePlan, device: torch.device | str = "cuda") -> TaskMap:
-    """Put a CPU plan on the GPU, whatever policy made it. The plan is validated first.
-
-    Raises
-    ------
-    InvalidPlan
-        When the plan does not compute the right thing, with the validator's words.
-    """
-    plan.validate()
-    rows, empties, num_slots = descriptor_rows(plan)
-    result = _allocate(
-        num_kv_heads=plan.num_kv_heads,
-        q_len=plan.q_len,
-        tile=plan.tile,
-        num_ctas=plan.num_ctas,
-        num_bins=plan.num_bins,
-        max_batch=plan.problem.batch,
-        max_seq_len=int(plan.lengths.max(initial=0)),
-        rows=rows.shape[0],
-        num_slots=num_slots,
-        policy=plan.policy,
-        min_process_len=plan.min_process_len,
-        device=torch.device(device),
-    )
-    result.map.copy_(torch.from_numpy(rows))
-    if empties.size:
-        result.empties[: empties.size] = torch.from_numpy(empties).to(result.device)
-    result.header[0] = int(empties.size)
-    return result
-
-
-def descriptor_rows(plan: DecodePlan) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
-    """The device form of a plan: int32 rows [descriptors, 12], empty requests, and slots for partial results.
-
-    A bin's first descriptor lies at the bin's index, the others follow behind; see
-    ``kernels/attention_decode/task_map.cuh``.
-    """
-    d = plan.descriptors
-    counts = np.diff(plan.bin_offsets)
-    first = np.zeros(plan.num_descriptors, bool)
-    first[plan.bin_offsets[:-1][counts > 0]] = True
-    index = np.empty(plan.num_descriptors, np.int64)
-    index[first] = d["cta"][first]
-    index[~first] = plan.num_bins + np.arange(int((~first).sum()))
-    following = np.full(plan.num_descriptors, -1, np.int64)
-    if plan.num_descriptors:
-        same = d["cta"][1:] == d["cta"][:-1]
-        following[:-1][same] = index[1:][same]
-
-    pieces = plan.chunk_counts.ravel().astype(np.int64)
-    reserved = np.where(pieces > 1, pieces, 0)
-    base = np.cumsum(reserved) - reserved
-    item = d["kv_head"].astype(np.int64) * plan.problem.batch + d["request"]
-
-    rows = np.zeros((plan.num_bins + int((~first).sum()), DESCRIPTOR_INTS), np.int32)
-    rows[:, 8] = -1
-    columns = (
-        d["request"], d["kv_head"], d["first_token"], d["num_tokens"],
-        plan.lengths[d["request"]], d["chunk"], pieces[item], base[item], following,
-    )  # fmt: skip
-    for column, values in enumerate(columns):
-        rows[index, column] = values
-    empties = np.flatnonzero(plan.lengths == 0).astype(np.int32)
-    return rows, empties, max(int(reserved.sum()), 1)
-
-
 class _MapParameters(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("lengths", "map", "header", "empties")),
@@ -227,16 +168,103 @@ class _MapParameters(ctypes.Structure):
     )
 
 
-class _DenseParameters(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("map", "header", "empties", "dense")),
-        *((name, ctypes.c_int) for name in ("num_ctas", "kv_heads", "batch", "q_len", "budget")),
+@cache
+def map_kernel(entry: str) -> Kernel:
+    """A kernel of ``task_map.cu``, ready to launch."""
+    return Kernel(compile_kernel(_SOURCE, entry))
+
+
+def _launch(
+    seq_lens: torch.Tensor,
+    map_: torch.Tensor,
+    header: torch.Tensor,
+    empties: torch.Tensor,
+    max_batch: int,
+    num_kv_heads: int,
+    num_ctas: int,
+    tile: int,
+    floor_tiles: int,
+    costs: list[int],
+    pdl: bool,
+) -> None:
+    batch = seq_lens.shape[0]
+    parameters = _MapParameters(
+        seq_lens.data_ptr(), map_.data_ptr(), header.data_ptr(), empties.data_ptr(),
+        batch, max_batch, num_kv_heads, num_ctas, tile, floor_tiles, bool(costs), *costs,
+    )  # fmt: skip
+    grid = min(16, -(-(num_ctas + num_kv_heads * batch) // _THREADS))
+    with torch.cuda.device(seq_lens.device):
+        map_kernel("build_task_map").launch(
+            grid, _THREADS, [parameters], shared_bytes=_shared_bytes(batch, num_ctas), pdl=pdl
+        )
+
+
+_build_task_map = define(
+    "build_task_map",
+    "Tensor seq_lens, Tensor(a!) map, Tensor(b!) header, Tensor(c!) empties, int max_batch, int num_kv_heads, "
+    "int num_ctas, int tile, int floor_tiles, int[] costs, bool pdl",
+    _launch,
+)
+
+
+def _shared_bytes(batch: int, num_ctas: int) -> int:
+    """Shared memory of a CTA of the map kernel; see its file."""
+    return 4 * (3 * (batch + 1) + 3 * (num_ctas + 1))
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _decides(policy: Any, num_ctas: int, tile: int) -> tuple[str, list[int]]:
+    """Name of a policy and the integers that the kernel decides by; none of them means upstream's rule."""
+    chosen = resolve(policy)
+    if isinstance(chosen, hpc_ops):
+        return chosen.name, []
+    if isinstance(chosen, balanced):
+        return chosen.name, list(_costs(chosen, num_ctas, tile))
+    raise InvalidArgument(
+        f"policy {chosen.name} is not built on the GPU (hpc-ops and balanced are). "
+        "Plan it with plan_decode(...) and pass the plan to upload_plan."
     )
 
 
-@cache
-def _kernel(entry: str) -> Kernel:
-    return Kernel(compile_kernel(_SOURCE, entry))
+@lru_cache(maxsize=256)
+def _costs(policy: balanced, num_ctas: int, tile: int) -> tuple[int, ...]:
+    cost = policy.costs or cost_model()
+    constants = cost.constants
+    shared_tile_ns = max(cost.cta_tile_ns(tile), cost.stream_ns(num_ctas, tile))
+    return (
+        cost.tile_bytes(tile), constants.bytes_per_us, cost.cta_tile_ns(tile), shared_tile_ns,
+        constants.descriptor_ns, constants.partial_ns, constants.merge_ns, constants.merge_chunk_ns,
+    )  # fmt: skip
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _multiprocessors(device: torch.device) -> int:
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def _check_sizes(
+    batch: int, num_kv_heads: int, max_seq_len: int, q_len: int, num_ctas: int, min_process_len: int, tile: int
+) -> None:
+    """Check that the kernel's numbers stay in range; the bounds are those of the CPU planner."""
+    check_count("num_kv_heads", num_kv_heads, 1, 1024)
+    check_count("max_seq_len", max_seq_len, 0, MAX_LENGTH)
+    check_count("q_len", q_len, 1, MAX_QUERY_LEN)
+    check_count("num_ctas", num_ctas, 1, MAX_CTAS)
+    check_count("min_process_len", min_process_len, 0, MAX_LENGTH)
+    if tile not in TILES:
+        raise InvalidArgument(f"tile is {tile}. Tiles of {', '.join(map(str, TILES))} tokens exist.")
+    if batch > MAX_BATCH:
+        raise InvalidArgument(f"seq_lens has {batch:,} requests; a map holds up to {MAX_BATCH:,}. Split the batch.")
+    if _shared_bytes(batch, num_ctas) > SHARED_LIMIT:
+        raise InvalidArgument(
+            f"{batch:,} requests on {num_ctas:,} CTAs need {_shared_bytes(batch, num_ctas):,} bytes of shared memory "
+            f"in the map kernel, and a CTA has {SHARED_LIMIT:,}. Give fewer CTAs or split the batch."
+        )
+    if batch * num_kv_heads * -(-max_seq_len // tile) > MAX_LENGTH:
+        raise InvalidArgument(
+            f"{batch:,} requests of up to {max_seq_len:,} tokens on {num_kv_heads} KV heads may have more tiles than "
+            f"the {MAX_LENGTH:,} that a map counts. Give a smaller max_seq_len."
+        )
 
 
 def build_task_map(
@@ -253,13 +281,16 @@ def build_task_map(
 ) -> TaskMap:
     """Build a task map on the GPU from lengths that lie there. One launch, no synchronisation, capturable.
 
+    The launch is ``torch.ops.workbench.build_task_map``.
+
     Parameters
     ----------
     seq_lens : int32 tensor [batch], CUDA, contiguous
         Live KV length of each request in tokens, new tokens included; 0 is allowed. At most 16,384 requests.
     num_kv_heads : int
     max_seq_len : int
-        No length exceeds it; the host does not look.
+        No length exceeds it, and none is negative; the host cannot look. :func:`attention_decode` checks that the block
+        table holds this many tokens a request.
     q_len : int
         Query tokens a request.
     num_ctas : int, optional
@@ -272,7 +303,8 @@ def build_task_map(
     config : AttentionConfig, optional
         Gives the tile and the CTAs an SM.
     out : TaskMap, optional
-        A map of the same call to write into, so that a captured graph keeps its addresses.
+        A map to write into, so that a captured graph keeps its addresses: made by this function for the same heads,
+        ``q_len``, CTAs and tile, and for as many requests and tokens or more.
 
     Raises
     ------
@@ -281,89 +313,49 @@ def build_task_map(
     NoGpu
         Without a GPU.
     """
-    config = config or AttentionConfig()
-    chosen = resolve(policy)
-    if not isinstance(chosen, (balanced, hpc_ops)):
-        raise InvalidArgument(
-            f"policy {chosen.name} is not built on the GPU (hpc-ops and balanced are). "
-            "Plan it with plan_decode(...) and pass the plan to upload_plan."
-        )
     if seq_lens.ndim != 1 or seq_lens.dtype != torch.int32 or not seq_lens.is_cuda or not seq_lens.is_contiguous():
         raise InvalidArgument(
             f"seq_lens is a {seq_lens.dtype} tensor of shape {tuple(seq_lens.shape)} on {seq_lens.device}; "
             "give a contiguous int32 CUDA tensor [batch]."
         )
+    config = config or AttentionConfig()
     batch = seq_lens.shape[0]
-    if batch > MAX_BATCH:
-        raise InvalidArgument(f"seq_lens has {batch:,} requests; a map holds up to {MAX_BATCH:,}.")
     if num_ctas is None:
-        num_ctas = torch.cuda.get_device_properties(seq_lens.device).multi_processor_count * config.ctas_per_sm
-    # The bounds of the scheduler's arguments are those of the CPU planner.
-    bound = DecodeProblem(
-        np.full(batch, max_seq_len, np.int64), num_kv_heads, num_ctas, config.tile, min_process_len, q_len
-    )
+        num_ctas = _multiprocessors(seq_lens.device) * config.ctas_per_sm
+    _check_sizes(batch, num_kv_heads, max_seq_len, q_len, num_ctas, min_process_len, config.tile)
+    name, costs = _decides(policy, num_ctas, config.tile)
     if out is None:
-        out = _allocate(
+        out = TaskMap.allocate(
             num_kv_heads=num_kv_heads,
             q_len=q_len,
             tile=config.tile,
             num_ctas=num_ctas,
             num_bins=num_ctas,
-            max_batch=batch,
+            batch=batch,
             max_seq_len=max_seq_len,
             rows=num_ctas + num_kv_heads * batch,
             num_slots=2 * num_ctas + 1,
-            policy=chosen.name,
+            policy=name,
             min_process_len=min_process_len,
             device=seq_lens.device,
         )
-    same = (out.num_kv_heads, out.num_bins, out.tile, out.q_len) == (num_kv_heads, num_ctas, config.tile, q_len)
-    if not same or out.max_batch < batch or out.max_seq_len < max_seq_len or out.device != seq_lens.device:
-        raise InvalidArgument(f"out was made for another call: {out}.")
-
-    cost: CostModel = (chosen.costs if isinstance(chosen, balanced) else None) or cost_model()
-    constants = cost.constants
-    shared_tile_ns = max(cost.cta_tile_ns(config.tile), cost.stream_ns(num_ctas, config.tile))
-    parameters = _MapParameters(
-        seq_lens.data_ptr(), out.map.data_ptr(), out.header.data_ptr(), out.empties.data_ptr(),
-        batch, out.max_batch, num_kv_heads, num_ctas, config.tile, bound.floor_tiles, isinstance(chosen, balanced),
-        cost.tile_bytes(config.tile), constants.bytes_per_us, cost.cta_tile_ns(config.tile), shared_tile_ns,
-        constants.descriptor_ns, constants.partial_ns, constants.merge_ns, constants.merge_chunk_ns,
+    elif (
+        (out.num_kv_heads, out.num_bins, out.tile, out.q_len) != (num_kv_heads, num_ctas, config.tile, q_len)
+        or out.max_batch < batch
+        or out.max_seq_len < max_seq_len
+        or out.device != seq_lens.device
+        # An uploaded plan has room for itself only.
+        or out.map.shape[0] < num_ctas + num_kv_heads * out.max_batch
+        or out.num_slots < 2 * num_ctas + 1
+    ):
+        raise InvalidArgument(
+            f"out is {out}; this call has {batch} requests of up to {max_seq_len} tokens, {num_kv_heads} KV heads, "
+            f"q_len {q_len}, {num_ctas} CTAs and tiles of {config.tile} on {seq_lens.device}. Give a map that "
+            "build_task_map made for the same, with as many requests and tokens or more."
+        )
+    _build_task_map(
+        seq_lens, out.map, out.header, out.empties, out.max_batch, num_kv_heads, num_ctas, config.tile,
+        min_process_len // config.tile, costs, config.pdl,
     )  # fmt: skip
-    grid = min(16, -(-(num_ctas + num_kv_heads * batch) // _THREADS))
-    shared = 4 * (3 * (batch + 1) + 3 * (num_ctas + 1))
-    with torch.cuda.device(seq_lens.device):
-        _kernel("build_task_map").launch(grid, _THREADS, [parameters], shared_bytes=shared, pdl=config.pdl)
-    out.policy, out.min_process_len, out.fresh = chosen.name, min_process_len, True
+    out.batch, out.policy, out.min_process_len, out.fresh = batch, name, min_process_len, True
     return out
-
-
-def write_dense(task_map: TaskMap, lengths: torch.Tensor) -> torch.Tensor:
-    """A ``hpc-ops`` map in upstream's dense format, written on the GPU; synchronises to learn the size.
-
-    Parameters
-    ----------
-    task_map : TaskMap
-        Built by :func:`build_task_map` with policy ``hpc-ops`` and 64-token tiles.
-    lengths : int32 tensor [batch]
-        The lengths it was built for.
-
-    Returns
-    -------
-    int32 tensor
-        As :meth:`DecodePlan.encode` gives it.
-    """
-    if task_map.policy != hpc_ops().name or task_map.tile != 64:
-        raise InvalidArgument("the dense format is written for policy hpc-ops with 64-token tiles.")
-    m = task_map
-    problem = DecodeProblem(lengths.cpu().numpy(), m.num_kv_heads, m.num_ctas, m.tile, m.min_process_len, m.q_len)
-    budget, batch = hpc_ops_budget(problem), problem.batch
-    size = DESCRIPTOR_INTS * (1 + m.num_ctas * (budget + 1)) + m.num_kv_heads * batch
-    dense = torch.zeros(size, dtype=torch.int32, device=m.device)
-    parameters = _DenseParameters(
-        m.map.data_ptr(), m.header.data_ptr(), m.empties.data_ptr(), dense.data_ptr(),
-        m.num_ctas, m.num_kv_heads, batch, m.q_len, budget,
-    )  # fmt: skip
-    with torch.cuda.device(m.device):
-        _kernel("write_dense_map").launch(m.num_ctas, 128, [parameters])
-    return dense
