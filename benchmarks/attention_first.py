@@ -75,7 +75,7 @@ def maps():
         print(f"golden: {ok} of {len(ks)}")
 
 
-def errors(limit_s=60):
+def errors(limit_s=40):
     rng = np.random.default_rng(0)
     t0 = time.time()
     worst = {}
@@ -101,7 +101,7 @@ def errors(limit_s=60):
             e = rel(o, ref); fin = torch.isfinite(ref_lse)
             el = float((lse[fin].double() - ref_lse[fin]).abs().max()) if fin.any() else 0.0
             same = bool((torch.isfinite(lse) == fin).all()); nan = int(torch.isnan(o).sum())
-            cnt = int(tm.counters.abs().sum())
+            cnt = int(sum((r.view(torch.int32) != -1).sum() for pr in tm._partials.values() for r in pr))
             n += 1
             limit = 0.0025 if kind == "bf16" else 0.004
             key = (str(kind), D)
@@ -126,7 +126,7 @@ def times():
             A = AttentionConfig
             if dtype == "fp8":
                 runs = [("w8s6", A(stages=6), 132, "balanced"), ("w8s6 late", A(stages=6, early_map=False), 132, "balanced"), ("w8s6 nopdl", A(stages=6, pdl=False), 132, "balanced"),
-                        ("w8s6 hpc", A(stages=6), 132, "hpc-ops"), ("w8s4", A(stages=4), 132, "balanced"), ("w8s3", A(stages=3), 132, "balanced"),
+                        ("w8s6 hpc", A(stages=6), 132, "hpc-ops"), ("w8s4", A(stages=4), 132, "balanced"), ("w8s3", A(stages=3), 132, "balanced"), ("w8s3c2/132", A(stages=3, ctas_per_sm=2), 132, "balanced"), ("w8s3c2/132 late", A(stages=3, ctas_per_sm=2, early_map=False), 132, "balanced"), ("w8s3c2/264", A(stages=3, ctas_per_sm=2), 264, "balanced"),
                         ("w8s2c2/132", A(stages=2, ctas_per_sm=2), 132, "balanced"), ("w8s2c2/132 late", A(stages=2, ctas_per_sm=2, early_map=False), 132, "balanced"),
                         ("w8s2c2/264", A(stages=2, ctas_per_sm=2), 264, "balanced"), ("w4s5c2/132", A(warps=4, stages=5, ctas_per_sm=2), 132, "balanced"),
                         ("w4s5c2/264", A(warps=4, stages=5, ctas_per_sm=2), 264, "balanced"), ("w4s10", A(warps=4, stages=10), 132, "balanced")]
@@ -182,7 +182,7 @@ def phases():
                     for x, tm, out, tl in zip(xs, tms, outs, tls):
                         po, ps = tm.partials(shape.rows, 128)
                         launch(shape, cfg, q=x.q, k_cache=x.k_cache, v_cache=x.v_cache, block_table=x.block_table, map_=tm.map, header=tm.header,
-                               empties=tm.empties, num_bins=tm.num_bins, counters=tm.counters, partial_out=po, partial_sum=ps,
+                               empties=tm.empties, num_bins=tm.num_bins, partial_out=po, partial_sum=ps,
                                out=out, lse=None, q_scale=x.q_scale, k_scale=x.k_scale, v_scale=x.v_scale, scale=128**-0.5, timeline=tl)
                 torch.cuda.synchronize()
                 rows = []

@@ -10,11 +10,15 @@
 //               than kLazyRescale, which bounds P by 2^kLazyRescale; until then no shuffle and no rescaling
 //   FP8 cache   K and V are widened to fp16, which holds every E4M3 value; the order of head dims inside a product is
 //               free as long as Q follows, so each thread reads whole 16-byte pieces
-//   closing     warps combine through shared memory; one piece: straight to `out`; more: FP32 partial and (reference,
-//               sum), merged by whichever CTA arrives last, in groups of kMergeGroup first where there are many
+//   closing     warps combine through shared memory. A request in one piece goes straight to `out`. Of several pieces,
+//               every kMergeGroup-th and the last lead: the others store an FP32 partial result, a leader adds up its
+//               group, and the last leader adds up the groups. A partial result is its own signal: its slot holds the
+//               pattern kAbsent until it is there, and whoever used it puts the pattern back. A leader waits for CTAs of
+//               lower index only, which start before it, and only when its own bin is done
 //
 // Shared memory:  ring [WARPS][STAGES][K slab | V slab], swizzled by the copy engine | combine [WARPS][rows][HEAD_DIM] f32
-//                 | q fragments, 16-bit | sums [WARPS][rows] | row scale | K scales [WARPS][STAGES][16] | barriers | flag
+//                 (in the stage that a warp emptied last, where it fits) | q fragments, 16-bit | sums [WARPS][rows]
+//                 | row scale | K scales [WARPS][STAGES][16] | barriers
 // Barriers:       one mbarrier a stage and warp (bytes of the slab); two CTA barriers a descriptor around the combine
 //                 buffer. A stage is refilled by the warp that emptied it, so nothing has to say that it is free.
 //
@@ -51,6 +55,8 @@ constexpr int kVVector = kVBytes / kElement;           // head dims in them
 constexpr int kThreads = 32 * WARPS;
 constexpr int kTimelineColumns = 8;  // ns: begin, first slab here, last slab done, combined, end; SM, merged, CTA
 constexpr int kMergeGroup = 8;       // pieces merged at a time
+constexpr uint32_t kAbsent = 0xffffffffu;  // a NaN that no arithmetic produces
+constexpr int kPatience = 1 << 21;   // looks at a slot before giving up: over a second
 constexpr float kLazyRescale = 8.0f;
 constexpr float kMinusInfinity = -__builtin_bit_cast(float, 0x7f800000u);
 constexpr float kLn2 = 0.69314718055994531f;
@@ -68,9 +74,8 @@ struct Params {
   const int* empties;          // requests of length 0
   uint8_t* out;                // bf16 [batch * Q_LEN, q_heads, HEAD_DIM]
   float* lse;                  // [batch * Q_LEN, q_heads] or null
-  float* partial_out;          // [slots, rows, HEAD_DIM]
-  float2* partial_sum;         // [slots, rows]: (reference in powers of two, sum)
-  uint32_t* counters;          // [2][slots], zero between launches
+  float* partial_out;          // [2][slots, rows, HEAD_DIM], all kAbsent between launches; see store_partial
+  float2* partial_sum;         // [2][slots, rows]: (reference in powers of two, sum), likewise
   uint64_t* timeline;          // [descriptors, kTimelineColumns] when TIMELINE
   int64_t q_token_stride, q_head_stride;                             // bytes
   int64_t scale_page_stride, scale_token_stride, scale_head_stride;  // bytes, of k_scale per token
@@ -105,7 +110,24 @@ __device__ __forceinline__ int offset(int row, int piece) {
 // The piece of K that thread t of a quad reads j-th. Two neighbours, so that a quad's rows 2i and 2i + 1 touch all banks.
 __device__ __forceinline__ int k_piece(int j, int t) { return kBoxPieces == 8 ? 8 * (j / 2) + 2 * t + j % 2 : t; }
 
+// Where this lane reads in a slab of K and of V; the rest is constant. Kept in registers.
+struct Lane {
+  int g, t;
+  int k[kBoxPieces == 8 ? 2 : 1];  // row g, its pieces of the first box
+  int v[2];                        // rows 2t and 2t + 1, its piece of the first box
+
+  __device__ explicit Lane(int lane) : g(lane >> 2), t(lane & 3) {
+#pragma unroll
+    for (int j = 0; j < (kBoxPieces == 8 ? 2 : 1); ++j) k[j] = offset(g, k_piece(j, t)), keep(k[j]);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) v[i] = offset(2 * t + i, g * kVBytes / 16) + g * kVBytes % 16, keep(v[i]);
+  }
+  // The compiler would rather compute it again for each slab.
+  static __device__ __forceinline__ void keep(int& x) { asm volatile("" : "+r"(x)); }
+};
+
 struct Shared {
+  uint8_t* all_rings; // [WARPS][STAGES]
   uint8_t* ring;      // this warp's
   float* k_scales;    // this warp's [STAGES][kSlab]
   uint32_t barriers;  // this warp's [STAGES]
@@ -113,11 +135,12 @@ struct Shared {
   uint2* q;           // [kKSteps][kRowsPadded][4 threads of a quad]: 4 head dims, 16 bits each
   float* row_scale;   // [kRowsPadded]
   float2* sums;       // [WARPS][kRowsPadded]
-  int* last;          // whether this CTA merges
+  int* stages;        // [WARPS]: the stage that a warp emptied last
 };
 
 constexpr int kRingBytes = WARPS * STAGES * kStageBytes;
-constexpr int kCombineBytes = WARPS * kRowsPadded * HEAD_DIM * 4;
+constexpr bool kCombineInRing = kRowsPadded * HEAD_DIM * 4 <= kStageBytes;
+constexpr int kCombineBytes = kCombineInRing ? 0 : WARPS * kRowsPadded * HEAD_DIM * 4;
 constexpr int kQBytes = kRowsPadded * HEAD_DIM * 2;
 constexpr int kSumsBytes = WARPS * kRowsPadded * 8;
 constexpr int kScalesBytes = K_SCALE_PER_TOKEN ? WARPS * STAGES * kSlab * 4 : 0;
@@ -326,7 +349,7 @@ struct Accumulators {
 
 // S^T = K Q^T of one slab: thread (g, t) gets tokens g and g + 8 of rows 2t and 2t + 1.
 __device__ __forceinline__ void scores(float (&score)[kNTiles][4], const QueryFragments& q, const Shared& s,
-                                       const uint8_t* k, int g, int t) {
+                                       const uint8_t* k, const Lane& l) {
   // Two chains of products a score, so that the tensor core's latency is paid half as often.
   float odd[kNTiles][4];
 #pragma unroll
@@ -335,7 +358,8 @@ __device__ __forceinline__ void scores(float (&score)[kNTiles][4], const QueryFr
     for (int c = 0; c < 4; ++c) score[n][c] = odd[n][c] = 0.0f;
 #pragma unroll
   for (int j = 0; j < kPieces / 4; ++j) {
-    uint4 x = load_shared_16(k + offset(g, k_piece(j, t))), y = load_shared_16(k + offset(g + 8, k_piece(j, t)));
+    const uint8_t* from = k + (kBoxPieces == 8 ? l.k[j % 2] + j / 2 * kSlab * kBoxBytes : l.k[0]);
+    uint4 x = load_shared_16(from), y = load_shared_16(from + 8 * kBoxBytes);  // rows g and g + 8
     const uint32_t low[4] = {x.x, x.y, x.z, x.w}, high[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
     for (int inside = 0; inside < kKStepsAPiece; ++inside) {
@@ -349,7 +373,7 @@ __device__ __forceinline__ void scores(float (&score)[kNTiles][4], const QueryFr
       }
 #pragma unroll
       for (int n = 0; n < kNTiles; ++n)
-        mma(inside % 2 ? odd[n] : score[n], a, q.get(s, j * kKStepsAPiece + inside, n, g, t));
+        mma(inside % 2 ? odd[n] : score[n], a, q.get(s, j * kKStepsAPiece + inside, n, l.g, l.t));
     }
   }
 #pragma unroll
@@ -358,16 +382,14 @@ __device__ __forceinline__ void scores(float (&score)[kNTiles][4], const QueryFr
     for (int c = 0; c < 4; ++c) score[n][c] += odd[n][c];
 }
 
-// O^T += V^T P^T of one slab. Thread g owns kVVector neighbouring head dims of each box; two of them make an M tile.
-__device__ __forceinline__ void accumulate(Accumulators& acc, const uint2 (&p)[kNTiles], const uint8_t* v, int g, int t) {
-  constexpr int words = kVBytes / 4, dims_a_word = 4 / kElement;
-#pragma unroll
-  for (int box = 0; box < kBoxes; ++box) {
-    uint32_t x[4][words];  // tokens 2t, 2t + 1, 2t + 8, 2t + 9
+// What a thread reads of V in one box: kVVector neighbouring head dims of tokens 2t, 2t + 1, 2t + 8, 2t + 9.
+struct Values {
+  uint32_t x[4][kVBytes / 4];
+
+  __device__ __forceinline__ void load(const uint8_t* v, int box, const Lane& l) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      int row = 2 * t + (i & 1) + 8 * (i >> 1), byte = g * kVBytes;
-      const uint8_t* from = v + offset(row, box * kBoxPieces + byte / 16) + byte % 16;
+      const uint8_t* from = v + l.v[i & 1] + (i >> 1) * 8 * kBoxBytes + box * kSlab * kBoxBytes;
       if constexpr (kVBytes == 16) {
         uint4 y = load_shared_16(from);
         x[i][0] = y.x, x[i][1] = y.y, x[i][2] = y.z, x[i][3] = y.w;
@@ -376,6 +398,18 @@ __device__ __forceinline__ void accumulate(Accumulators& acc, const uint2 (&p)[k
         x[i][0] = y.x, x[i][1] = y.y;
       }
     }
+  }
+};
+
+// O^T += V^T P^T of one slab. Two neighbouring head dims of a thread make an M tile. `first` is V's first box.
+__device__ __forceinline__ void accumulate(Accumulators& acc, const uint2 (&p)[kNTiles], const Values& first,
+                                           const uint8_t* v, const Lane& l) {
+  constexpr int words = kVBytes / 4, dims_a_word = 4 / kElement;
+#pragma unroll
+  for (int box = 0; box < kBoxes; ++box) {
+    Values values = first;
+    if (box) values.load(v, box, l);
+    const uint32_t(&x)[4][words] = values.x;
 #pragma unroll
     for (int w = 0; w < words; ++w) {
 #pragma unroll
@@ -419,10 +453,12 @@ __device__ __forceinline__ void move_reference(Accumulators& acc, int n, float m
 
 // One slab: scores, mask, online softmax, output. `token` is the slab's first, `k_scales` its scales where there are any.
 __device__ __forceinline__ void slab(Accumulators& acc, const QueryFragments& q, const Shared& s, const uint8_t* stage,
-                                     const float* k_scales, int token, int length, int pass, int lane) {
-  int g = lane >> 2, t = lane & 3;
+                                     const float* k_scales, int token, int length, int pass, const Lane& l) {
+  int g = l.g, t = l.t;
+  Values values;
+  values.load(stage + kSlabBytes, 0, l);
   float score[kNTiles][4];
-  scores(score, q, s, stage, g, t);
+  scores(score, q, s, stage, l);
 
   bool masked = token + kSlab > length - Q_LEN + 1;
   uint2 probability[kNTiles];
@@ -454,7 +490,7 @@ __device__ __forceinline__ void slab(Accumulators& acc, const QueryFragments& q,
     acc.sum[n].x += x[0] + x[2], acc.sum[n].y += x[1] + x[3];
     probability[n] = make_uint2(ptx::transpose_8x8(pack(x[0], x[1])), ptx::transpose_8x8(pack(x[2], x[3])));
   }
-  accumulate(acc, probability, stage + kSlabBytes, g, t);
+  accumulate(acc, probability, values, stage + kSlabBytes, l);
 }
 
 // Zeroes what lies behind the last of `valid` tokens in V: their probability is 0, and 0 * NaN is not.
@@ -466,8 +502,14 @@ __device__ __forceinline__ void clear_tail(uint8_t* v, int valid, int lane) {
   __syncwarp();
 }
 
-// Writes this warp's state to the combine buffer.
-__device__ __forceinline__ void put(const Accumulators& acc, const Shared& s, int warp, int lane) {
+// The combine buffer of a warp: [kRowsPadded][HEAD_DIM].
+__device__ __forceinline__ float* combine_of(const Shared& s, int warp, int stage) {
+  if constexpr (kCombineInRing) return reinterpret_cast<float*>(s.all_rings + (warp * STAGES + stage) * kStageBytes);
+  else return s.combine + warp * kRowsPadded * HEAD_DIM;
+}
+
+// Writes this warp's state to its combine buffer; `stage` is the one it emptied last.
+__device__ __forceinline__ void put(const Accumulators& acc, const Shared& s, int stage, int warp, int lane) {
   int g = lane >> 2, t = lane & 3;
 #pragma unroll
   for (int n = 0; n < kNTiles; ++n) {
@@ -482,7 +524,7 @@ __device__ __forceinline__ void put(const Accumulators& acc, const Shared& s, in
       s.sums[warp * kRowsPadded + row] = make_float2(acc.reference[n].x, sum.x);
       s.sums[warp * kRowsPadded + row + 1] = make_float2(acc.reference[n].y, sum.y);
     }
-    float4* to = reinterpret_cast<float4*>(s.combine + (warp * kRowsPadded + row) * HEAD_DIM);
+    float4* to = reinterpret_cast<float4*>(combine_of(s, warp, stage) + row * HEAD_DIM);
 #pragma unroll
     for (int m = 0; m < kMTiles; m += 2) {  // M tiles m and m + 1: four neighbouring head dims
       int box = 2 * m / kVVector, inside = 2 * m % kVVector;
@@ -520,80 +562,114 @@ __device__ __forceinline__ void store_output(const Params& p, int request, int k
   if (p.lse && dim == 0) p.lse[index] = x.sum > 0.0f ? (x.reference + ptx::log2(x.sum)) * kLn2 : kMinusInfinity;
 }
 
-__device__ __forceinline__ void store_partial(const Params& p, int slot, int row, int dim, const Sum& x) {
-  int64_t at = int64_t(slot) * kRows + row;
-  __stcg(reinterpret_cast<float4*>(p.partial_out + at * HEAD_DIM + dim), x.o);
-  if (dim == 0) __stcg(p.partial_sum + at, make_float2(x.reference, x.sum));
+// ---- requests in several pieces --------------------------------------------------------------------------------
+
+__device__ __forceinline__ bool leads(const Descriptor& d) {
+  return d.num_chunks > 1 && (d.chunk % kMergeGroup == kMergeGroup - 1 || d.chunk + 1 == d.num_chunks);
 }
 
-// Adds up `count` partial results at slot, slot + step ... and writes the sum: to `out`, or back to the first slot.
-// Called by all threads; each reads and writes its own row and head dims.
-__device__ __noinline__ void merge(const Params& p, int request, int kv_head, int slot, int count, int step,
-                                   bool to_output) {
-  constexpr int quads = HEAD_DIM / 4;
+__device__ __forceinline__ uint32_t present(uint32_t x) { return x == kAbsent ? 0x7fffffffu : x; }
+
+__device__ __forceinline__ float4 present(float4 x) {
+  return make_float4(__uint_as_float(present(__float_as_uint(x.x))), __uint_as_float(present(__float_as_uint(x.y))),
+                     __uint_as_float(present(__float_as_uint(x.z))), __uint_as_float(present(__float_as_uint(x.w))));
+}
+
+// Stores a partial result. Slots below p.slots are read by other CTAs: each word tells by itself whether it is there, so
+// the stores need no order. Slots from p.slots on hold what a leader puts aside for itself.
+__device__ __forceinline__ void store_partial(const Params& p, int slot, int row, int quad, const Sum& x) {
+  int64_t at = int64_t(slot) * kRows + row;
+  ptx::store_shared_with_grid(p.partial_out + at * HEAD_DIM + 4 * quad, present(x.o));
+  if (quad == 0) ptx::store_shared_with_grid(p.partial_sum + at, make_float2(x.reference, x.sum));
+}
+
+// Adds the partial results in `count` slots from `slot` in steps of `step`, waiting for each.
+__device__ __forceinline__ void collect(const Params& p, Sum& total, int slot, int count, int step, int row, int quad) {
 #pragma unroll 1
-  for (int at = threadIdx.x; at < kRows * quads; at += kThreads) {
-    int row = at / quads, dim = at % quads * 4;
-    const float2* sums = p.partial_sum + int64_t(slot) * kRows + row;
-    const float* parts = p.partial_out + (int64_t(slot) * kRows + row) * HEAD_DIM + dim;
-    Sum total{make_float4(0, 0, 0, 0), kMinusInfinity, 0.0f};
-#pragma unroll 1
-    for (int c = 0; c < count; c += kMergeGroup) {
-      float2 piece[kMergeGroup];
-      float4 part[kMergeGroup];
-      float most = total.reference;
+  for (int c = 0; c < count; c += kMergeGroup) {
+    float4 part[kMergeGroup];
+    float2 piece[kMergeGroup];
+    bool absent;
+    int patience = kPatience;
+    do {
+      absent = false;
 #pragma unroll
       for (int i = 0; i < kMergeGroup; ++i) {
-        int64_t from = int64_t(min(c + i, count - 1)) * step * kRows;
-        piece[i] = __ldcg(sums + from);
-        part[i] = __ldcg(reinterpret_cast<const float4*>(parts + from * HEAD_DIM));
+        int64_t at = int64_t(slot + min(c + i, count - 1) * step) * kRows + row;
+        piece[i] = ptx::load_shared_with_grid(p.partial_sum + at);
+        part[i] = ptx::load_shared_with_grid(reinterpret_cast<const float4*>(p.partial_out + at * HEAD_DIM) + quad);
       }
 #pragma unroll
-      for (int i = 0; i < kMergeGroup; ++i) most = fmaxf(most, piece[i].x);
-      float factor = rescale(total.reference, most);
-      total.o.x *= factor, total.o.y *= factor, total.o.z *= factor, total.o.w *= factor, total.sum *= factor;
-      total.reference = most;
+      for (int i = 0; i < kMergeGroup; ++i) {
+        absent |= __float_as_uint(piece[i].x) == kAbsent || __float_as_uint(piece[i].y) == kAbsent;
+        absent |= __float_as_uint(part[i].x) == kAbsent || __float_as_uint(part[i].y) == kAbsent;
+        absent |= __float_as_uint(part[i].z) == kAbsent || __float_as_uint(part[i].w) == kAbsent;
+      }
+    } while (absent && --patience);  // a map that lacks a piece ends in NaN, not in a hang
+    float most = total.reference;
 #pragma unroll
-      for (int i = 0; i < kMergeGroup; ++i)
-        if (c + i < count) add(total, part[i], piece[i]);
-    }
-    if (to_output) store_output(p, request, kv_head, row, dim, total);
-    else store_partial(p, slot, row, dim, total);
+    for (int i = 0; i < kMergeGroup; ++i) most = fmaxf(most, piece[i].x);
+    float factor = rescale(total.reference, most);
+    total.o.x *= factor, total.o.y *= factor, total.o.z *= factor, total.o.w *= factor, total.sum *= factor;
+    total.reference = most;
+#pragma unroll
+    for (int i = 0; i < kMergeGroup; ++i)
+      if (c + i < count) add(total, part[i], piece[i]);
   }
 }
 
-// Whether this CTA is the last of `count` to arrive at a counter. The barrier before makes the writes of all threads part
-// of what thread 0 releases; the one after makes what it acquired visible to all.
-__device__ __forceinline__ bool arrives_last(const Shared& s, uint32_t* counter, int count) {
+// What a leader does for one row and four head dims: adds its group to its own partial result, and either passes the sum
+// on in its own slot or, as the last leader, adds the other groups and writes the output. `aside`: its own partial result
+// was put aside and `total` is empty.
+__device__ __noinline__ void lead(const Params& p, int request, int kv_head, int slot_base, int chunk, int num_chunks,
+                                  int row, int quad, bool aside, Sum total) {
+  int first = chunk / kMergeGroup * kMergeGroup;
+  bool last = chunk + 1 == num_chunks;
+#pragma unroll 1
+  for (int round = aside ? 0 : 1; round < 3; ++round) {
+    int slot = p.slots + slot_base + chunk, count = 1, step = 1;
+    if (round == 1) slot = slot_base + first, count = chunk - first;
+    if (round == 2) slot = slot_base + kMergeGroup - 1, count = last ? first / kMergeGroup : 0, step = kMergeGroup;
+    collect(p, total, slot, count, step, row, quad);
+  }
+  if (last) store_output(p, request, kv_head, row, 4 * quad, total);
+  else store_partial(p, slot_base + chunk, row, quad, total);
+}
+
+// Marks the slots that a leader used as empty, for rows from first_row on. After a barrier: all its threads have read them.
+__device__ __noinline__ void forget(const Params& p, int slot_base, int chunk, int num_chunks, int first_row, int rows,
+                                    bool aside) {
+  constexpr int quads = HEAD_DIM / 4;
+  const float nothing = __uint_as_float(kAbsent);
+  int first = chunk / kMergeGroup * kMergeGroup;
+  int members = chunk - first, groups = chunk + 1 == num_chunks ? first / kMergeGroup : 0;
+#pragma unroll 1
+  for (int at = threadIdx.x; at < (members + groups + aside) * rows * quads; at += kThreads) {
+    int piece = at / (rows * quads), row = first_row + at / quads % rows, quad = at % quads;
+    int slot = slot_base + first + piece;
+    if (piece >= members) slot = slot_base + (piece - members) * kMergeGroup + kMergeGroup - 1;
+    if (piece >= members + groups) slot = p.slots + slot_base + chunk;
+    int64_t to = int64_t(slot) * kRows + row;
+    __stcg(reinterpret_cast<float4*>(p.partial_out + to * HEAD_DIM) + quad, make_float4(nothing, nothing, nothing, nothing));
+    if (quad == 0) __stcg(p.partial_sum + to, make_float2(nothing, nothing));
+  }
+}
+
+// What a leader put aside because its bin was not done yet.
+__device__ __forceinline__ void lead_late(const Params& p, const Descriptor& d) {
+  constexpr int quads = HEAD_DIM / 4;
+#pragma unroll 1
+  for (int at = threadIdx.x; at < kRows * quads; at += kThreads)
+    lead(p, d.request, d.kv_head, d.slot_base, d.chunk, d.num_chunks, at / quads, at % quads, true,
+         Sum{make_float4(0, 0, 0, 0), kMinusInfinity, 0.0f});
   __syncthreads();
-  if (threadIdx.x == 0) {
-    bool last = ptx::count_arrival(counter) + 1 == static_cast<uint32_t>(count);
-    if (last) *counter = 0;  // ready for the next launch
-    *s.last = last;
-  }
-  __syncthreads();
-  return *s.last;
+  forget(p, d.slot_base, d.chunk, d.num_chunks, 0, kRows, true);
 }
 
-// After the partial result of a piece was stored: merges if this CTA is the last. Returns whether it was.
-__device__ __forceinline__ bool merge_if_last(const Params& p, const Shared& s, const Descriptor& d) {
-  if (d.num_chunks <= kMergeGroup) {
-    if (!arrives_last(s, p.counters + d.slot_base, d.num_chunks)) return false;
-    merge(p, d.request, d.kv_head, d.slot_base, d.num_chunks, 1, true);
-    return true;
-  }
-  int group = d.chunk / kMergeGroup, groups = (d.num_chunks + kMergeGroup - 1) / kMergeGroup;
-  int first = group * kMergeGroup, members = min(kMergeGroup, d.num_chunks - first);
-  if (!arrives_last(s, p.counters + d.slot_base + group, members)) return false;
-  merge(p, d.request, d.kv_head, d.slot_base + first, members, 1, false);
-  if (!arrives_last(s, p.counters + p.slots + d.slot_base, groups)) return false;
-  merge(p, d.request, d.kv_head, d.slot_base, groups, kMergeGroup, true);
-  return true;
-}
-
-// Combines the warps and writes the result or the partial result. Between the two barriers of a descriptor.
+// Combines the warps and writes the result, or the partial result, or leads. Between the two barriers of a descriptor.
 __device__ __forceinline__ void finish(const Params& p, const Shared& s, const Descriptor& d, int pass) {
   constexpr int quads = HEAD_DIM / 4;
+  bool leader = leads(d);
 #pragma unroll 1
   for (int at = threadIdx.x; at < kRowsAPass * quads; at += kThreads) {
     int local = at / quads, quad = at % quads;
@@ -604,11 +680,16 @@ __device__ __forceinline__ void finish(const Params& p, const Shared& s, const D
     for (int w = 0; w < WARPS; ++w) total.reference = fmaxf(total.reference, s.sums[w * kRowsPadded + local].x);
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) {
-      const float4* from = reinterpret_cast<const float4*>(s.combine + (w * kRowsPadded + local) * HEAD_DIM);
-      add(total, from[combine_quad(local, quad)], s.sums[w * kRowsPadded + local]);
+      // A warp that saw no key of this row may have left its buffer as it was.
+      float2 piece = s.sums[w * kRowsPadded + local];
+      if (piece.x == kMinusInfinity) continue;
+      const float4* from = reinterpret_cast<const float4*>(combine_of(s, w, s.stages[w]) + local * HEAD_DIM);
+      add(total, from[combine_quad(local, quad)], piece);
     }
     if (d.num_chunks == 1) store_output(p, d.request, d.kv_head, row, 4 * quad, total);
-    else store_partial(p, d.slot_base + d.chunk, row, 4 * quad, total);
+    else if (!leader) store_partial(p, d.slot_base + d.chunk, row, quad, total);
+    else if (d.next >= 0) store_partial(p, p.slots + d.slot_base + d.chunk, row, quad, total);
+    else lead(p, d.request, d.kv_head, d.slot_base, d.chunk, d.num_chunks, row, quad, false, total);
   }
 }
 
@@ -637,15 +718,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
     at_byte += bytes;
     return here;
   };
-  s.ring = take(kRingBytes) + warp * STAGES * kStageBytes;
+  s.all_rings = take(kRingBytes);
+  s.ring = s.all_rings + warp * STAGES * kStageBytes;
   s.combine = reinterpret_cast<float*>(take(kCombineBytes));
   s.q = reinterpret_cast<uint2*>(take(kQBytes));
   s.sums = reinterpret_cast<float2*>(take(kSumsBytes));
   s.row_scale = reinterpret_cast<float*>(take(4 * kRowsPadded));
   s.k_scales = reinterpret_cast<float*>(take(kScalesBytes)) + warp * STAGES * kSlab;
   s.barriers = ptx::shared_address(take(kBarriersBytes)) + warp * STAGES * 8;
-  s.last = reinterpret_cast<int*>(take(4));
+  s.stages = reinterpret_cast<int*>(take(4 * WARPS));
 
+  ptx::launch_dependents();  // the next kernel may take its place and wait for the end of this one
   if (lane < STAGES) ptx::init_barrier(s.barriers + 8 * lane, K_SCALE_PER_TOKEN ? 33 : 1);
   if (lane == 0) {
     ptx::fence_barrier_init();
@@ -655,21 +738,23 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   __syncwarp();
 
   if (!p.early_map) ptx::wait_for_dependencies();
-  uint64_t began = TIMELINE ? ptx::global_nanoseconds() : 0;
-  Descriptor d = p.map[blockIdx.x], after;
+  Descriptor d = p.map[blockIdx.x];
   int num_empty = __ldg(p.header + kNumEmpty);
   Loader loader;
   bool any = loader.advance(p, warp, lane);
   if (p.early_map) ptx::wait_for_dependencies();
+  uint64_t began = TIMELINE ? ptx::global_nanoseconds() : 0;
   Queries queries;
   if (d.num_tokens) queries.load(p, d.request, d.kv_head, 0);
   if (any) {
 #pragma unroll 1
     for (int i = 0; i < STAGES; ++i) loader.issue(p, s, i, warp, lane);
   }
+  Lane place(lane);
   int stage = 0;        // of the next slab to use
   uint32_t parity = 0;  // of its barrier
   int at = blockIdx.x;
+  int late = 0, leader = 0;  // descriptors that lead and are not the last of this bin: how many, the last of them
   if (d.num_tokens) {
     queries.store(p, s, d.request, d.kv_head, 0);
     __syncthreads();
@@ -678,19 +763,20 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   while (d.num_tokens) {
     // What comes next is loaded now, so that it is here when this descriptor ends.
     bool has_after = d.next >= 0;
-    if (has_after) after = p.map[d.next];
+    int2 after = has_after ? __ldg(reinterpret_cast<const int2*>(p.map + d.next)) : make_int2(0, 0);  // request, head
     int slabs = (d.num_tokens + kSlab - 1) / kSlab;
 #pragma unroll 1
     for (int pass = 0; pass < kPasses; ++pass) {
       bool last_pass = pass + 1 == kPasses;
       if (!last_pass) queries.load(p, d.request, d.kv_head, pass + 1);
-      else if (has_after) queries.load(p, after.request, after.kv_head, 0);
+      else if (has_after) queries.load(p, after.x, after.y, 0);
 
       Accumulators acc;
       acc.clear();
       QueryFragments fragments;
       fragments.load(s, lane >> 2, lane & 3);
       uint64_t arrived = 0, streamed = 0, combined = 0;
+      int emptied = 0;  // the stage that this warp emptied last
 #pragma unroll 1
       for (int i = warp; i < slabs; i += WARPS) {
         uint8_t* here = s.ring + stage * kStageBytes;
@@ -698,36 +784,51 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
         ptx::wait_barrier(s.barriers + 8 * stage, parity);
         if (TIMELINE && i == warp) arrived = ptx::global_nanoseconds();
         if (d.length - token < kSlab) clear_tail(here + kSlabBytes, d.length - token, lane);
-        slab(acc, fragments, s, here, s.k_scales + stage * kSlab, token, d.length, pass, lane);
+        slab(acc, fragments, s, here, s.k_scales + stage * kSlab, token, d.length, pass, place);
         __syncwarp();  // all lanes are done with the stage that is filled again now
-        loader.issue(p, s, stage, warp, lane);
+        if (!kCombineInRing || i + WARPS < slabs) loader.issue(p, s, stage, warp, lane);
+        emptied = stage;
         if (++stage == STAGES) stage = 0, parity ^= 1;
       }
       if (TIMELINE) streamed = ptx::global_nanoseconds();
-      put(acc, s, warp, lane);
+      if (warp < slabs) put(acc, s, emptied, warp, lane);
+      else if (lane < kRowsPadded) s.sums[warp * kRowsPadded + lane] = make_float2(kMinusInfinity, 0.0f);
+      if (lane == 0) s.stages[warp] = emptied;
       __syncthreads();
       finish(p, s, d, pass);
       if (!last_pass) queries.store(p, s, d.request, d.kv_head, pass + 1);
-      else if (has_after) queries.store(p, s, after.request, after.kv_head, 0);
+      else if (has_after) queries.store(p, s, after.x, after.y, 0);
       if (TIMELINE) combined = ptx::global_nanoseconds();
-
-      bool merged = false;
-      if (d.num_chunks > 1 && last_pass) merged = merge_if_last(p, s, d);
-      else if (has_after || !last_pass) __syncthreads();
+      __syncthreads();
+      if (kCombineInRing && warp < slabs) {  // the stage that held the combine buffer
+        ptx::fence_copy_engine();
+        __syncwarp();
+        loader.issue(p, s, emptied, warp, lane);
+      }
+      if (leads(d)) {
+        int first_row = pass * kRowsAPass;
+        if (!has_after) forget(p, d.slot_base, d.chunk, d.num_chunks, first_row, min(kRowsAPass, kRows - first_row), false);
+        else if (last_pass) ++late, leader = at;
+      }
       if constexpr (TIMELINE) {
         if (threadIdx.x == 0 && last_pass) {
           uint64_t* row = p.timeline + int64_t(at) * kTimelineColumns;
           uint64_t now = ptx::global_nanoseconds();
           row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = now;
-          row[5] = ptx::sm_id(), row[6] = merged, row[7] = blockIdx.x;
+          row[5] = ptx::sm_id(), row[6] = leads(d), row[7] = blockIdx.x;
           began = now;
         }
       }
     }
     if (!has_after) break;
     at = d.next;
-    d = after;
+    d = p.map[at];
   }
-  ptx::launch_dependents();
+  if (late == 1) {
+    lead_late(p, p.map[leader]);
+  } else if (late > 1) {  // only a map that is no contiguous fill
+    for (at = blockIdx.x; at >= 0; at = p.map[at].next)
+      if (p.map[at].next >= 0 && leads(p.map[at])) lead_late(p, p.map[at]);
+  }
   write_empties(p, num_empty);
 }

@@ -135,6 +135,27 @@ __device__ __forceinline__ float log2(float x) {
 
 // ---- memory order, launches, clocks -------------------------------------------------------------------------
 
+// Stores and loads of words that CTAs of one grid exchange: each word whole, no order between words.
+__device__ __forceinline__ void store_shared_with_grid(float* to, float4 x) {
+  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_with_grid(float2* to, float2 x) {
+  asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(x.x), "f"(x.y) : "memory");
+}
+
+__device__ __forceinline__ float4 load_shared_with_grid(const float4* from) {
+  float4 x;
+  asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "l"(from) : "memory");
+  return x;
+}
+
+__device__ __forceinline__ float2 load_shared_with_grid(const float2* from) {
+  float2 x;
+  asm volatile("ld.relaxed.gpu.global.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "l"(from) : "memory");
+  return x;
+}
+
 // Adds 1 with acquire and release at GPU scope and returns the old value.
 __device__ __forceinline__ uint32_t count_arrival(uint32_t* counter) {
   uint32_t old;

@@ -57,35 +57,64 @@ _LENGTHS = (20_000, 0, 1, 2, 5, 16, 17, 64, 333, 2000, 0, 31)
 CASES = (
     # Long pieces, two heads, a causal tail.
     Case(precision="fp8", q_len=2, kv_heads=2, num_ctas=3, page_size=16, lengths=_LENGTHS, seed=1),
-    # More than eight pieces a request, scores far apart.
-    Case(precision="fp8, K scale a token", group=4, kv_heads=2, num_ctas=40, deviation=3.0, lengths=_LENGTHS, seed=2),
+    # So many pieces that they are merged in groups, and the last of them holds the ruling key.
+    Case(
+        precision="fp8, K scale a token",
+        group=4,
+        kv_heads=2,
+        deviation=3.0,
+        ruling="last",
+        policy="fixed_chunk(512)",
+        lengths=(40_000, *_LENGTHS[1:]),
+        seed=2,
+    ),
     # Two passes over the keys.
-    Case(precision="bf16", group=16, q_len=4, num_ctas=30, page_size=32, ruling="last", lengths=_LENGTHS, seed=3),
+    Case(precision="bf16", group=16, q_len=4, num_ctas=30, page_size=32, lengths=_LENGTHS, seed=3),
     Case(precision="fp8, bf16 q", q_len=3, num_ctas=30, ruling="first", policy="hpc-ops", lengths=_LENGTHS, seed=4),
 )
 """Between them these notice every fault; each fault is tried on all."""
+
+_ADD = "add(total, part[i], piece[i])"
+_ONE = "1.0f"
 
 MUTANTS = (
     _mutant(
         "pieces weigh alike",
         (
             "void merge(",
-            "factor = rescale(piece[i].x, most);\n          sum += piece[i].y * factor;",
-            "factor = 1.0f / piece[i].y;\n          sum += 1.0f;",
+            _ADD,
+            "add(total, make_float4(part[i].x / piece[i].y, part[i].y / piece[i].y, part[i].z / piece[i].y, "
+            "part[i].w / piece[i].y), make_float2(total.reference, 1.0f))",
         ),
     ),
-    _mutant("merge without maximum", ("void merge(", "factor = rescale(piece[i].x, most)", "factor = 1.0f")),
     _mutant(
-        "maximum of earlier pieces kept",
-        ("void merge(", "factor = rescale(most, grown)", "factor = most == kMinusInfinity ? 0.0f : 1.0f"),
+        "merge without references",
+        ("void merge(", _ADD, "add(total, part[i], make_float2(total.reference, piece[i].y))"),
     ),
-    _mutant("last piece dropped", ("void merge(", "if (c + i < d.num_chunks)", "if (c + i + 1 < d.num_chunks)")),
-    _mutant("first piece dropped", ("void merge(", "if (c + i < d.num_chunks)", "if (c + i && c + i < d.num_chunks)")),
+    _mutant(
+        "sum of earlier groups not rescaled",
+        ("void merge(", "factor = rescale(total.reference, most)", "factor = 1.0f"),
+    ),
+    _mutant("last piece dropped", ("void merge(", "if (c + i < count)", "if (c + i + 1 < count)")),
+    _mutant("first piece dropped", ("void merge(", "if (c + i < count)", "if (c + i && c + i < count)")),
+    _mutant(
+        "last group of pieces dropped",
+        ("bool merge_if_last(", "groups, kMergeGroup, true", "groups - 1, kMergeGroup, true"),
+    ),
     _mutant(
         "no rescale in the online softmax",
-        ("void slab(", "grown == kMinusInfinity ? 1.0f : ptx::exp2(current - grown)", "1.0f"),
+        ("void move_reference(", "ptx::exp2(reference.x - most_x)", _ONE),
+        ("void move_reference(", "ptx::exp2(reference.y - most_y)", _ONE),
     ),
-    _mutant("warps without maximum", ("void finish(", "factor = rescale(piece.x, most)", "factor = 1.0f")),
+    _mutant("reference hardly ever moved", ("constexpr float kLazyRescale", "= 8.0f", "= 60.0f")),
+    _mutant(
+        "warps without references",
+        (
+            "void finish(",
+            "s.sums[w * kRowsPadded + local]);",
+            "make_float2(total.reference, s.sums[w * kRowsPadded + local].y));",
+        ),
+    ),
     _mutant(
         "K and V scale swapped",
         ("struct Queries {", "p.k_scale", "p.v_scale"),
@@ -94,29 +123,44 @@ MUTANTS = (
     ),
     _mutant("q scale dropped", ("struct Queries {", "if (p.q_scale)", "if (false)")),
     _mutant("V scale of the first head", ("void store_output(", "(p.v_scale_per_head ? kv_head : 0)", "0")),
-    _mutant("K scales of other tokens", ("void slab(", "[t + 4 * i];", "[4 * t + i];")),
-    _mutant("power of two of q lost", ("struct Queries {", "p.scale * shift", "p.scale")),
-    _mutant("one key too many", ("void slab(", "length - Q_LEN + 1 + (pass", "length - Q_LEN + 2 + (pass")),
-    _mutant("one key too few", ("void slab(", "length - Q_LEN + 1 + (pass", "length - Q_LEN + (pass")),
     _mutant(
-        "no causal tail",
-        ("void slab(", "visible = length - Q_LEN + 1 + (pass * kRowsAPass + row) / GROUP", "visible = length"),
+        "K scales of other tokens",
+        ("void slab(", "k_scales[g], high = k_scales[g + 8]", "k_scales[g + 8], high = k_scales[g]"),
     ),
+    _mutant("power of two of q lost", ("struct Queries {", "p.scale * shift", "p.scale")),
+    _mutant("one key too many", ("void slab(", "length - Q_LEN + 1 + ", "length - Q_LEN + 2 + ")),
+    _mutant("one key too few", ("void slab(", "length - Q_LEN + 1 + ", "length - Q_LEN + ")),
+    _mutant("no causal tail", ("void slab(", "length - Q_LEN + 1 + ", "length + 0 * ")),
     _mutant("tail in a full slab not masked", ("void slab(", "kSlab > length - Q_LEN + 1", "kSlab > length")),
     _mutant(
-        "rows that see nothing divided by zero", ("void store_output(", "sum > 0.0f ? 1.0f / sum : 0.0f", "1.0f / sum")
+        "rows that see nothing divided by zero",
+        ("void store_output(", "x.sum > 0.0f ? __fdividef(1.0f, x.sum) : 0.0f", "__fdividef(1.0f, x.sum)"),
     ),
-    _mutant("maximum of nothing subtracted", ("void slab(", "current == kMinusInfinity ? 0.0f : current", "current")),
-    _mutant("piece that saw nothing rescaled", ("float rescale(", "max == kMinusInfinity ? 0.0f : ", "")),
+    _mutant(
+        "reference of nothing subtracted",
+        ("void slab(", "acc.reference[n].x == kMinusInfinity ? 0.0f : ", ""),
+        ("void slab(", "acc.reference[n].y == kMinusInfinity ? 0.0f : ", ""),
+    ),
+    _mutant("piece that saw nothing rescaled", ("float rescale(", "from == kMinusInfinity ? 0.0f : ", "")),
     _mutant(
         "NaN guard removed",
-        ("struct Loader {", "bytes = row < valid ? 16 : 0", "bytes = 16"),
-        ("struct Loader {", "source = row < valid ? row : 0", "source = row"),
+        (
+            "attention_decode(const",
+            "if (d.length - token < kSlab) clear_tail(here + kSlabBytes, d.length - token, lane);",
+            "",
+        ),
     ),
-    _mutant("pages read once", ("struct Loader {", "if (step && (step & 31) == 0) read_pages();", "")),
-    _mutant("K of the first head", ("struct Loader {", "kv_head * p.k_head_stride", "0")),
-    _mutant("V of the first head", ("struct Loader {", "kv_head * p.v_head_stride", "0")),
-    _mutant("two tokens of P exchanged", ("void slab(", "pack(x[0][0], x[0][1])", "pack(x[0][1], x[0][0])")),
+    _mutant("pages read once", ("struct Loader {", "if (step && (step & 31) == 0) read_pages(p, warp, lane);", "")),
+    _mutant("K of the first head", ("struct Loader {", "&p.k_map, barrier, dim, kv_head", "&p.k_map, barrier, dim, 0")),
+    _mutant("V of the first head", ("struct Loader {", "&p.v_map, barrier, dim, kv_head", "&p.v_map, barrier, dim, 0")),
+    _mutant(
+        "halves of a slab of P exchanged",
+        (
+            "void slab(",
+            "make_uint2(ptx::transpose_8x8(pack(x[0], x[1])), ptx::transpose_8x8(pack(x[2], x[3])))",
+            "make_uint2(ptx::transpose_8x8(pack(x[2], x[3])), ptx::transpose_8x8(pack(x[0], x[1])))",
+        ),
+    ),
     _mutant("LSE to base two", ("void store_output(", " * kLn2", "")),
     _mutant(
         "queries of the first pass",
@@ -130,13 +174,9 @@ MUTANTS = (
         "queries of the request before",
         ("attention_decode(const", "else if (has_after) queries.store(p, s, after.request, after.kv_head, 0);", ""),
     ),
-    _mutant("counter not reset", ("attention_decode(const", "if (last) *counter = 0;", "")),
+    _mutant("counter not reset", ("bool arrives_last(", "if (last) *counter = 0;", "")),
     _mutant("empty requests not written", ("attention_decode(const", "write_empties(p, num_empty);", "")),
 )
 
-LOW_OFFSETS = _mutant(
-    "page offsets of 32 bits",
-    ("struct Loader {", "page * p.k_page_stride", "uint32_t(page * p.k_page_stride)"),
-    ("struct Loader {", "page * p.v_page_stride", "uint32_t(page * p.v_page_stride)"),
-)
-"""Noticed only where the cache exceeds 4 GiB; it stays inside the cache."""
+LOW_PAGES = _mutant("page numbers of 18 bits", ("struct Loader {", "in_page, page);", "in_page, page & 0x3ffff);"))
+"""With pages of 16 KB: addresses that wrap at 4 GiB. Noticed only where a cache is larger."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ops.attention_decode.mutants import LOW_OFFSETS, MUTANTS, Mutant
+from tests.ops.attention_decode.mutants import LOW_PAGES, MUTANTS, Mutant
 from workbench.gpu.source import Source
 from workbench.ops.attention_decode.cuda import SOURCE
 
 
-@pytest.mark.parametrize("mutant", [*MUTANTS, LOW_OFFSETS], ids=lambda m: m.name)
+@pytest.mark.parametrize("mutant", [*MUTANTS, LOW_PAGES], ids=lambda m: m.name)
 def test_the_fault_is_planted(mutant: Mutant) -> None:
     assert mutant.source().text != Source.file(SOURCE).text
 

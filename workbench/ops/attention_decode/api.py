@@ -13,9 +13,17 @@ from workbench.ops.attention_decode.checks import (
     check_steps,
     check_task_map,
     infer_shape,
+    one_of,
     shape_of,
 )
-from workbench.ops.attention_decode.config import AttentionConfig, AttentionShape, default_config
+from workbench.ops.attention_decode.config import (
+    GROUPS,
+    HEAD_DIMS,
+    Q_LENS,
+    AttentionConfig,
+    AttentionShape,
+    default_config,
+)
 from workbench.ops.attention_decode.task_map import TaskMap, build_task_map
 from workbench.ops.library import define
 
@@ -28,7 +36,6 @@ def _launch(
     task_map: torch.Tensor,
     header: torch.Tensor,
     empties: torch.Tensor,
-    counters: torch.Tensor,
     partial_out: torch.Tensor,
     partial_sum: torch.Tensor,
     out: torch.Tensor,
@@ -56,7 +63,6 @@ def _launch(
         header=header,
         empties=empties,
         num_bins=num_bins,
-        counters=counters,
         partial_out=partial_out,
         partial_sum=partial_sum,
         out=out,
@@ -72,7 +78,7 @@ def _launch(
 _attention_decode = define(
     "attention_decode",
     "Tensor q, Tensor k_cache, Tensor v_cache, Tensor block_table, Tensor task_map, Tensor header, Tensor empties, "
-    "Tensor(a!) counters, Tensor(b!) partial_out, Tensor(c!) partial_sum, Tensor(d!) out, Tensor(e!)? lse, "
+    "Tensor(a!) partial_out, Tensor(b!) partial_sum, Tensor(c!) out, Tensor(d!)? lse, "
     "Tensor? q_scale, Tensor? k_scale, Tensor? v_scale, int q_len, float scale, int num_bins, bool early_map, "
     "int warps, int stages, int ctas_per_sm, bool pdl",
     _launch,
@@ -167,8 +173,10 @@ def attention_decode(
     """
     check_arguments(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, scale, out)
     check_steps(q=q, k_cache=k_cache, v_cache=v_cache)
-    heads, head_dim = q.shape[1:]
-    kv_heads, group = k_cache.shape[2], heads // k_cache.shape[2]
+    kv_heads = k_cache.shape[2]
+    head_dim = one_of("head_dim", q.shape[2], HEAD_DIMS)
+    group = one_of("the number of query heads a KV head", q.shape[1] // kv_heads, GROUPS)
+    q_len = one_of("q_len", q_len, Q_LENS)
     per_token = k_scale is not None and k_scale.ndim == 3
     config = _choose(head_dim, group, q_len, k_cache.dtype, q.dtype, per_token, config)
     if not q.is_cuda:
@@ -187,7 +195,7 @@ def attention_decode(
     check_task_map(task_map, q, k_cache, block_table, q_len)
     if out is None:
         out = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
-    lse = torch.empty((q.shape[0], heads), dtype=torch.float32, device=q.device) if return_lse else None
+    lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device) if return_lse else None
     partial_out, partial_sum = task_map.partials(group * q_len, head_dim)
     _attention_decode(
         q,
@@ -197,7 +205,6 @@ def attention_decode(
         task_map.map,
         task_map.header,
         task_map.empties,
-        task_map.counters,
         partial_out,
         partial_sum,
         out,

@@ -50,6 +50,20 @@ def shape_of(
     )
 
 
+def one_of(name: str, value: int, allowed: tuple[int, ...]) -> int:
+    """Return the allowed value that ``value`` equals: a number even where a compiler traces with a symbol.
+
+    Raises
+    ------
+    InvalidArgument
+        When there is none.
+    """
+    for candidate in allowed:
+        if value == candidate:
+            return candidate
+    raise InvalidArgument(f"{name} is {value!r}; decode attention takes {', '.join(map(str, allowed))}.")
+
+
 def check_arguments(
     q: torch.Tensor,
     k_cache: torch.Tensor,

@@ -12,7 +12,7 @@ from workbench.errors import InvalidArgument
 HEAD_DIMS = (64, 128, 256)
 GROUPS = (1, 2, 4, 8, 16)
 PAGE_SIZES = (16, 32, 64, 128)
-MAX_Q_LEN = 4
+Q_LENS = (1, 2, 3, 4)
 SLAB = 16
 """Tokens that a warp handles at a time."""
 
@@ -60,7 +60,7 @@ class AttentionShape:
         allowed: dict[str, tuple[Any, ...]] = {
             "head_dim": HEAD_DIMS,
             "group": GROUPS,
-            "q_len": tuple(range(1, MAX_Q_LEN + 1)),
+            "q_len": Q_LENS,
             "cache": tuple(ELEMENT_BYTES),
             "query": tuple(ELEMENT_BYTES),
         }
@@ -142,12 +142,13 @@ class AttentionConfig:
     def shared_bytes(self, shape: AttentionShape) -> int:
         """Dynamic shared memory of a CTA, laid out as the kernel file draws it."""
         ring = self.warps * self.stages * shape.stage_bytes
-        combine = self.warps * shape.rows_padded * shape.head_dim * 4
+        warp_rows = shape.rows_padded * shape.head_dim * 4
+        combine = 0 if warp_rows <= shape.stage_bytes else self.warps * warp_rows
         queries = shape.rows_padded * shape.head_dim * 2
         sums = self.warps * shape.rows_padded * 8 + shape.rows_padded * 4
         scales = self.warps * self.stages * SLAB * 4 if shape.k_scale_per_token else 0
         barriers = self.warps * self.stages * 8
-        return ring + combine + queries + sums + scales + barriers + 16
+        return ring + combine + queries + sums + scales + barriers + 4 * self.warps
 
     def why_invalid(self, shape: AttentionShape) -> str | None:
         """Why this configuration cannot run ``shape``, in words; None when it can."""

@@ -20,7 +20,7 @@ LOG2_E = math.log2(math.e)
 
 _POINTERS = (
     "q", "q_scale", "k_scale", "v_scale", "block_table", "map", "header", "empties",
-    "out", "lse", "partial_out", "partial_sum", "counters", "timeline",
+    "out", "lse", "partial_out", "partial_sum", "timeline",
 )  # fmt: skip
 _STRIDES = (
     "q_token_stride", "q_head_stride",
@@ -108,7 +108,6 @@ def launch(
     header: torch.Tensor,
     empties: torch.Tensor,
     num_bins: int,
-    counters: torch.Tensor,
     partial_out: torch.Tensor,
     partial_sum: torch.Tensor,
     out: torch.Tensor,
@@ -146,12 +145,12 @@ def launch(
         tensor_map(k_cache),
         tensor_map(v_cache),
         *map(pointer, (q, q_scale, k_scale, v_scale, block_table, map_, header, empties)),
-        *map(pointer, (out, lse, partial_out, partial_sum, counters, timeline)),
+        *map(pointer, (out, lse, partial_out, partial_sum, timeline)),
         *bytes_(q, 0, 1),
         *(bytes_(k_scale, 0, 1, 2) if per_token and k_scale is not None else (0, 0, 0)),
         block_table.stride(0),
         k_cache.shape[2],
-        counters.numel() // 2,
+        partial_out.shape[0] // 2,
         k_cache.shape[1].bit_length() - 1,
         v_scale is not None and v_scale.numel() > 1,
         early_map,

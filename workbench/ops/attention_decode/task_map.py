@@ -30,10 +30,10 @@ _SOURCE = "attention_decode/task_map.cu"
 
 @dataclass(eq=False)
 class TaskMap:
-    """A task map in device memory, with the partial results and counters of the attention that it drives.
+    """A task map in device memory, with room for the partial results of the attention that it drives.
 
-    The counters reset themselves, so a map may be used again and again, but not by two launches that can overlap. No
-    buffer is ever replaced or freed while the map lives, so a graph captured with it stays right.
+    The partial results are taken away by whoever uses them, so a map may be used again and again, but not by two
+    launches that can overlap. No buffer is ever replaced or freed while the map lives, so a graph captured with it stays right.
 
     Attributes
     ----------
@@ -52,8 +52,6 @@ class TaskMap:
     header : int32 tensor [8]
     empties : int32 tensor [max_batch]
         Requests of length 0.
-    counters : int32 tensor [2 * num_slots]
-        Arrivals of pieces, zero between launches.
     policy : str
     fresh : bool
         Whether the map was written since the last attention call, which then waits for it.
@@ -73,7 +71,6 @@ class TaskMap:
     map: torch.Tensor = field(repr=False)
     header: torch.Tensor = field(repr=False)
     empties: torch.Tensor = field(repr=False)
-    counters: torch.Tensor = field(repr=False)
     fresh: bool = True
     _partials: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict, repr=False)
 
@@ -110,7 +107,6 @@ class TaskMap:
             map=torch.empty((rows, DESCRIPTOR_INTS), dtype=torch.int32, device=device),
             header=torch.zeros(HEADER_INTS, dtype=torch.int32, device=device),
             empties=torch.empty(max(batch, 1), dtype=torch.int32, device=device),
-            counters=torch.zeros(2 * num_slots, dtype=torch.int32, device=device),
         )
 
     @property
@@ -119,16 +115,18 @@ class TaskMap:
         return self.map.device
 
     def partials(self, rows: int, head_dim: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Room for partial results: FP32 [slots, rows, head_dim] and (reference, sum) [slots, rows, 2].
+        """Room for partial results: FP32 [2 * slots, rows, head_dim] and (reference, sum) [2 * slots, rows, 2].
 
-        Allocated at the first call for such rows and head dim, which may lie in a graph capture, and kept.
+        Every word is -1 between launches, which says that nothing is there. Allocated at the first call for such rows
+        and head dim, which may lie in a graph capture, and kept.
         """
         key = (rows, head_dim)
         if key not in self._partials:
-            self._partials[key] = (
-                torch.empty((self.num_slots, rows, head_dim), dtype=torch.float32, device=self.device),
-                torch.empty((self.num_slots, rows, 2), dtype=torch.float32, device=self.device),
-            )
+            absent = [
+                torch.full((2 * self.num_slots, rows, last), -1, dtype=torch.int32, device=self.device)
+                for last in (head_dim, 2)
+            ]
+            self._partials[key] = (absent[0].view(torch.float32), absent[1].view(torch.float32))
         return self._partials[key]
 
     def plan(self, lengths: Any) -> DecodePlan:

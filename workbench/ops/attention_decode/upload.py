@@ -74,11 +74,18 @@ def descriptor_rows(plan: DecodePlan) -> tuple[np.ndarray[Any, Any], np.ndarray[
     base = np.cumsum(reserved) - reserved
     item = d["kv_head"].astype(np.int64) * plan.problem.batch + d["request"]
 
+    # The last pieces of a group wait for the others, so pieces are numbered in the order in which they run.
+    by_item = np.argsort(item, kind="stable")
+    start = np.ones(item.size, bool)
+    start[1:] = item[by_item][1:] != item[by_item][:-1]
+    number = np.empty(item.size, np.int64)
+    number[by_item] = np.arange(item.size) - np.maximum.accumulate(np.where(start, np.arange(item.size), 0))
+
     rows = np.zeros((plan.num_bins + int((~first).sum()), DESCRIPTOR_INTS), np.int32)
     rows[:, 8] = -1
     columns = (
         d["request"], d["kv_head"], d["first_token"], d["num_tokens"],
-        plan.lengths[d["request"]], d["chunk"], pieces[item], base[item], following,
+        plan.lengths[d["request"]], number, pieces[item], base[item], following,
     )  # fmt: skip
     for column, values in enumerate(columns):
         rows[index, column] = values
