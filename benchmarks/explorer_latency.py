@@ -32,7 +32,8 @@ from workbench import ScheduleExplorer
 from workbench.workloads import RequestTrace, lognormal, simulate
 
 requests = 2470
-trace = RequestTrace(np.zeros(requests), lognormal(requests, median=600, seed=1), np.full(requests, 400), name="benchmark")
+lengths = lognormal(requests, median=600, seed=1)
+trace = RequestTrace(np.zeros(requests), lengths, np.full(requests, 400), name="benchmark")
 steps = simulate(trace, max_batch=requests, kv_capacity=10_000_000)
 first = int(np.argmax(steps.batch_sizes == requests))
 explorer = ScheduleExplorer(steps[first : first + 200], policy_b="fixed_splits(1)")
@@ -48,7 +49,8 @@ MOVE = """
   root.addEventListener("wb-drawn", (event) => {
     requestAnimationFrame(() => {
       const channel = new MessageChannel();
-      channel.port1.onmessage = () => resolve([event.detail.ended - start, performance.now() - start, event.detail.ended - event.detail.started]);
+      const { started, ended } = event.detail;
+      channel.port1.onmessage = () => resolve([ended - start, performance.now() - start, ended - started]);
       channel.port2.postMessage(null);
     });
   }, { once: true });
@@ -116,7 +118,9 @@ def _cores() -> int:
 def _cpu() -> str:
     info = Path("/proc/cpuinfo")
     if info.is_file():
-        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        names = [
+            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
         if names:
             return names[0]
     return platform.processor() or platform.machine()

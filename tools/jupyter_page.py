@@ -43,6 +43,8 @@ SETTINGS = {
     },
 }
 
+DARK = {"@jupyterlab/apputils-extension/themes.jupyterlab-settings": {"theme": "JupyterLab Dark"}}
+
 
 def write_notebook(path: Path, cells: Sequence[str]) -> Path:
     """A notebook of code cells."""
@@ -60,7 +62,9 @@ def jupyter_lab(folder: Path, *, dark: bool = False) -> Iterator[tuple[str, str]
         port = probe.getsockname()[1]
     token = secrets.token_hex(16)
     home = folder / ".jupyter-home"
-    settings = SETTINGS | ({"@jupyterlab/apputils-extension/themes.jupyterlab-settings": {"theme": "JupyterLab Dark"}} if dark else {})
+    settings = SETTINGS | (
+        {"@jupyterlab/apputils-extension/themes.jupyterlab-settings": {"theme": "JupyterLab Dark"}} if dark else {}
+    )
     for name, content in settings.items():
         extension, plugin = name.rsplit("/", 1)
         place = home / "lab" / "user-settings" / extension / plugin

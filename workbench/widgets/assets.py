@@ -41,4 +41,5 @@ def _scope(name: str) -> str:
     if _DEFAULT.search(body):
         body = _DEFAULT.sub("const exported = ", body)
         exports.append("default: exported")
-    return f"const file_{name.removesuffix('.js')} = (() => {{ // {name}\n{body}\nreturn {{ {', '.join(exports)} }};\n}})();"
+    scope = f"const file_{name.removesuffix('.js')} = (() => {{ // {name}"
+    return f"{scope}\n{body}\nreturn {{ {', '.join(exports)} }};\n}})();"

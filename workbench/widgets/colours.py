@@ -78,7 +78,7 @@ DARK = Theme(
         "#8cc0e6", "#5aa692", "#a07bcf", "#e2c26b",
         "#2f363d", "#3d464f", "#4c5660", "#5a6772", "#687784",
     ),
-    on_request=("#14181c",) * 5 + ("#e9edf0",) * STEPS,
+    on_request=("#14181c",) * 5 + ("#ffffff",) * STEPS,
     foot_share=0.36,
     background="#111111",
     ink="#e9edf0",
@@ -93,7 +93,7 @@ THEMES = {"light": LIGHT, "dark": DARK}
 
 
 def request_classes(
-    lengths: npt.NDArray[np.int64], selected: int | None
+    lengths: npt.NDArray[np.int64], selected: int | None, *, hues: bool = True
 ) -> tuple[npt.NDArray[np.uint8], tuple[int, ...]]:
     """Colour class of each request.
 
@@ -103,6 +103,8 @@ def request_classes(
         int64 [batch], tokens.
     selected
         Index of the selected request, or None.
+    hues
+        Whether the heaviest others get hues of their own.
 
     Returns
     -------
@@ -117,7 +119,7 @@ def request_classes(
         rest[selected] = False
     order = np.argsort(-lengths, kind="stable")
     heavy = tuple(order[rest[order]][:HEAVY].tolist())
-    if heavy and lengths[heavy[0]] == lengths[rest].min():
+    if not hues or (heavy and lengths[heavy[0]] == lengths[rest].min()):
         heavy = ()  # all equal: no request is heavier than another, so none earns a hue
     rest[list(heavy)] = False
     if rest.any():

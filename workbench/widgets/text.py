@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 MINUS = "\u2212"
+NOTHING = "\u2013"
 K = 1024
 
 
@@ -19,7 +22,9 @@ def signed(text: str, value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A quotient, two decimals below 100."""
+    """A quotient, two decimals below 100; a dash where there is none."""
+    if not math.isfinite(value):
+        return NOTHING
     return f"{value:.2f}" if value < 99.995 else f"{value:,.0f}"
 
 

@@ -161,7 +161,7 @@ def make_panel(
         late=late,
         lines=_lines(side, other, unit),
         merge=(side.metrics.bins_us, side.metrics.makespan_us) if unit == "us" else (0.0, 0.0),
-        blocks=_blocks(plan.request, colour, at, start, end),
+        blocks=_blocks(plan.request, colour, at, foot, end),
     )
 
 

@@ -179,7 +179,7 @@ def make_scene(
         return Scene(tuple(header), words, table, (), (), (), 0, sms, view.unit, view.order, (), description)
     lengths = sides[0].plan.lengths
     selected = view.selected if view.selected is not None else culprit(sides)
-    classes, heavy = request_classes(lengths, selected)
+    classes, heavy = request_classes(lengths, selected, hues=view.order != "sm")  # one hue stands out among SMs
     others = {"A": b, "B": a}
     panels = tuple(
         make_panel(side, classes, order=view.order, unit=view.unit, sms=sms, other=others[side.key]) for side in sides

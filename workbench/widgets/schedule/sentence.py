@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from workbench.schedule import Metrics
@@ -164,14 +165,14 @@ def rows(a: Side | None, b: Side | None, titles: tuple[str, str], problems: tupl
 
 
 def over_bound(m: Metrics) -> float:
-    """``makespan / bound``: the inverse of the efficiency."""
-    return 1 / m.efficiency
+    """``makespan / bound``: the inverse of the efficiency; infinite where CTAs start although nothing is to be read."""
+    return 1 / m.efficiency if m.efficiency else math.inf
 
 
 def _cells(m: Metrics) -> tuple[Cell, ...]:
     return (
         Cell(text.us(m.call_us), "\u00b5s", "call_us"),
-        Cell(text.ratio(over_bound(m)), "\u00d7", "efficiency"),
+        Cell(text.ratio(over_bound(m)), "\u00d7" if m.efficiency else "", "efficiency"),
         Cell(text.ratio(m.max_over_mean), "\u00d7", "max_over_mean"),
         Cell(text.percent(m.idle_fraction), "", "idle_fraction"),
         Cell(text.us(m.merge_us), "\u00b5s", "merge_us"),
@@ -190,6 +191,8 @@ def _difference(a: Metrics, b: Metrics) -> Row:
         return text.signed(text.us(abs(value)), value)
 
     def between(first: float, second: float) -> str:
+        if not math.isfinite(second - first):
+            return text.NOTHING
         return text.signed(text.ratio(abs(second - first)), second - first)
 
     idle = b.idle_fraction - a.idle_fraction

@@ -21,7 +21,7 @@ export class Answer {
     show(this.table, scene !== null);
     show(this.legend, scene !== null && scene.legend.length > 0);
     if (scene === null) {
-      fill(this.header, el("span", {}, frame.settings.workload_name));
+      fill(this.header);
       fill(this.sentence, "Nothing is shown until ", el("strong", {}, "the settings at the left"), " can be used: ",
         fault.text.split("\n")[0]);
       fill(this.footer);
@@ -53,7 +53,7 @@ export class Answer {
       : el("th", { scope: "row", className: "wb-muted" }, row.key);
     if (row.problem) {
       const columns = this.constants.headings.length + 1;
-      return el("tr", {}, name, el("td", { colspan: columns, className: "wb-problem" }, row.problem));
+      return el("tr", {}, name, el("td", { colspan: columns, className: "wb-problem" }, el("div", {}, row.problem)));
     }
     const side = row.title ? row.key : "difference";
     const cell = ({ text, unit, metric }, at) =>

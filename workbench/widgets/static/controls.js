@@ -37,8 +37,8 @@ export class Controls {
   }
 
   #section(title, ...content) {
-    this.faults ??= [];
-    return el("section", {}, el("h4", {}, ...[title].flat()), ...content);
+    const name = [title].flat()[0].toLowerCase();
+    return el("section", { className: `wb-section-${name}` }, el("h4", {}, ...[title].flat()), ...content);
   }
 
   #workload() {
@@ -59,10 +59,10 @@ export class Controls {
 
   show(frame) {
     const { settings, fault } = frame;
-    const given = settings.workload || (settings.pasted ? PASTED : GIVEN);
+    const given = settings.pasted ? PASTED : settings.workload || GIVEN;
     const own = settings.pasted ? [PASTED, "lengths below"] : [GIVEN, settings.workload_name];
     const presets = this.constants.presets.map((name) => [name, name]);
-    this.preset.offer(settings.workload ? [...presets, [PASTED, "lengths below"]] : [own, ...presets]);
+    this.preset.offer(given === settings.workload ? [...presets, [PASTED, "lengths below"]] : [own, ...presets]);
     this.preset.show(given);
     this.preset.node.title = settings.workload_name;
     if (document.activeElement !== this.box) this.box.value = settings.pasted;

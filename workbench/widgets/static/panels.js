@@ -165,13 +165,13 @@ export class Panels {
       this.#select(at, this.cursor.segment);
     } else if (["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"].includes(event.key)) {
       let segment = this.cursor?.plot === at ? this.cursor.segment : -1;
-      if (segment < 0) segment = panel.offsets[Math.floor(this.space.from)];
+      if (segment < 0) segment = Math.min(panel.offsets[Math.floor(this.space.from)], panel.end.length - 1);
       else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
         const column = plot.columnOf(segment);
         const next = segment + (event.key === "ArrowUp" ? 1 : -1);
         if (next >= panel.offsets[column] && next < panel.offsets[column + 1]) segment = next;
       } else segment = this.#neighbour(plot, segment, event.key === "ArrowRight" ? 1 : -1);
-      if (segment < panel.end.length) this.#point(at, segment);
+      if (segment >= 0) this.#point(at, segment);
     } else return;
     event.preventDefault();
     event.stopPropagation();
