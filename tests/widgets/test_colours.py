@@ -2,8 +2,17 @@ import itertools
 
 import numpy as np
 import pytest
+
 from workbench.widgets.colours import (
-    DARK, FIRST_STEP, HEAVY, LIGHT, STEPS, VISIONS, distance, mix, request_classes,
+    DARK,
+    FIRST_STEP,
+    HEAVY,
+    LIGHT,
+    STEPS,
+    VISIONS,
+    distance,
+    mix,
+    request_classes,
 )  # fmt: skip
 
 LEAST = 10.0

@@ -3,6 +3,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+
 from workbench import ScheduleExplorer
 from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.schedule import plan_decode
@@ -21,7 +22,10 @@ def test_settings_read_and_write_and_every_change_is_one_frame():
     explorer.change(gpu="H20", tile=32, ctas_per_sm=2)
     assert explorer.frame["number"] == number + 1
     assert (explorer.gpu.name, explorer.tile, explorer.plan.num_ctas) == ("H20", 32, 156)
-    assert explorer.plan_b.to_json() == plan_decode(explorer.lengths, num_kv_heads=1, num_ctas=156, tile=32, policy="lpt").to_json()
+    assert (
+        explorer.plan_b.to_json()
+        == plan_decode(explorer.lengths, num_kv_heads=1, num_ctas=156, tile=32, policy="lpt").to_json()
+    )
     explorer.policy_b = "fixed_splits(4)"
     assert call_of(explorer, "B") == f"{explorer.plan_b.metrics(explorer.session.cost).call_us:.1f}"
     explorer.selection = 65

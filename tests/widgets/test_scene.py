@@ -1,3 +1,4 @@
+import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -5,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from workbench.schedule import cost_model, plan_decode
 from workbench.widgets import text
 from workbench.widgets.schedule.bars import fullest_columns
@@ -19,7 +21,12 @@ POLICIES = ("hpc-ops", "balanced", "lpt", "fixed_splits(3)", "fixed_splits(32)",
 
 def sides(lengths, a="hpc-ops", b="fixed_splits(32)", *, num_ctas=528, num_kv_heads=1):
     return [
-        evaluate(key, policy_title(policy), plan_decode(lengths, num_kv_heads=num_kv_heads, num_ctas=num_ctas, policy=policy), COST)
+        evaluate(
+            key,
+            policy_title(policy),
+            plan_decode(lengths, num_kv_heads=num_kv_heads, num_ctas=num_ctas, policy=policy),
+            COST,
+        )
         for key, policy in (("A", a), ("B", b))
     ]
 
@@ -119,7 +126,7 @@ def test_panels_fit_and_their_labels_do_not_overlap(scale, policy):
     for layout, panel in zip(scene.layouts, scene.panels, strict=True):
         assert panel.reach * layout.scale <= layout.height + 0.5
         places = [label.label_y for label in layout.labels]
-        assert all(b - a >= LABEL_PITCH - 1e-6 for a, b in zip(places, places[1:], strict=False))
+        assert all(b - a >= LABEL_PITCH - 1e-6 for a, b in itertools.pairwise(places))
     if scale == "shared":
         assert scene.layouts[0].scale == scene.layouts[1].scale
 

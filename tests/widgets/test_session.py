@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+
 from workbench import devices
 from workbench.errors import InvalidArgument, InvalidPlan, LengthsError, StepOutOfRange, WorkbenchError
 from workbench.schedule import DecodePlan, cost_model, fixed_splits, plan_decode

@@ -1,4 +1,5 @@
 import pytest
+
 from workbench.widgets import text
 
 
@@ -24,7 +25,13 @@ def test_percent(share, words):
 
 
 def test_sizes_signs_and_ordinals():
-    assert [text.size(n) for n in (0, 999, 16_384, 2_300_000, 134_000_000)] == ["0 B", "999 B", "16.4 KB", "2.3 MB", "134 MB"]
+    assert [text.size(n) for n in (0, 999, 16_384, 2_300_000, 134_000_000)] == [
+        "0 B",
+        "999 B",
+        "16.4 KB",
+        "2.3 MB",
+        "134 MB",
+    ]
     assert text.signed("0.0", -0.01) == "0.0"
     assert text.signed("1.5", -1.5) == "\u22121.5"
     assert [text.ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21, 112)] == [

@@ -1,7 +1,11 @@
 // Elements without markup: every text from Python becomes a text node, so no name can be read as HTML.
 
+const FOCUSABLE = new Set(["button", "input", "select", "textarea"]);
+
 export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
+  // Keeps JupyterLab's single-key shortcuts away; it looks at the focused element before those around it.
+  if (FOCUSABLE.has(tag) || "tabindex" in props) node.setAttribute("data-lm-suppress-shortcuts", "true");
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined) continue;
     if (name.startsWith("aria-")) node.setAttribute(name, String(value));

@@ -10,7 +10,8 @@ import { Panels } from "./panels.js";
 import { Strip } from "./strip.js";
 import { watchTheme } from "./theme.js";
 
-const NARROW = 960;
+const NARROW = 960; // pixels of the widget below which the settings stand above the bins
+const COMPACT = 900; // pixels of the answer below which its table leaves things out
 
 function render({ model, el: host }) {
   const constants = model.get("constants");
@@ -23,8 +24,7 @@ function render({ model, el: host }) {
   const strip = new Strip(link, constants);
   const files = new Files(link, () => theme.name);
   const slow = el("span", { className: "wb-status", role: "status", hidden: true }, "waiting for the kernel");
-  // The attribute keeps JupyterLab's own single-key shortcuts away while the focus is in here.
-  const root = el("div", { className: "wb-explorer", "data-lm-suppress-shortcuts": "true", role: "region", "aria-label": "Schedule explorer" });
+  const root = el("div", { className: "wb-explorer", role: "region", "aria-label": "Schedule explorer" });
   const keys = new Keys(root, link, constants, { panels, strip });
   const main = el("div", { className: "wb-main" }, answer.node, panels.node, strip.node);
   root.append(
@@ -56,6 +56,7 @@ function render({ model, el: host }) {
     root.classList.toggle("wb-narrow", root.clientWidth < NARROW);
     const style = getComputedStyle(main);
     const room = Math.max(main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), 320);
+    root.classList.toggle("wb-compact", room < COMPACT);
     if (room === width) return;
     width = room;
     draw();

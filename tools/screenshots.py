@@ -1,0 +1,105 @@
+"""Screenshots of the real explorer in JupyterLab, for the README: ``docs/images/*.png``.
+
+    python tools/screenshots.py [--output FOLDER] [--trace FILE]
+
+Without a trace the sample that ships with the workbench is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from jupyter_page import chromium, jupyter_lab, open_notebook, write_notebook  # noqa: E402
+
+from workbench import settings  # noqa: E402
+
+TRACE = """
+from workbench import ScheduleExplorer
+from workbench.workloads import read_trace, sample_trace, simulate
+trace = read_trace({path!r}) if {path!r} else sample_trace()
+steps = simulate(trace, max_batch=64)[:4096]
+explorer = ScheduleExplorer(steps, policy_b="fixed_splits(8)")
+strip = explorer.all_steps()
+while not strip.finished:
+    strip.advance(1)
+ratio = strip.call_us[1] / strip.call_us[0]
+explorer.step = int((ratio * (steps.batch_sizes > 20)).argmax())
+explorer
+"""
+
+MANY = """
+from workbench import ScheduleExplorer
+from workbench.workloads import lognormal
+ScheduleExplorer(lognormal(2048, median=900, sigma=1.1, seed=2), policy_b="fixed_splits(2)")
+"""
+
+SCALE = 1.5
+
+
+def shoot(folder: Path, cell: str, path: Path, *, dark: bool = False) -> None:
+    """Run one cell and photograph the explorer that it shows, with the card of one chunk open."""
+    executable = settings.chromium()
+    if executable is None:
+        raise SystemExit("no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM")
+    write_notebook(folder / "shot.ipynb", [cell])
+    with jupyter_lab(folder, dark=dark) as (address, token), chromium(executable) as browser:
+        view = {"viewport": {"width": 1366, "height": 1300}, "device_scale_factor": SCALE}
+        page = open_notebook(browser, address, token, "shot.ipynb", **view)
+        page.wait_for_selector(".wb-explorer[data-frame]")
+        page.wait_for_function(
+            "() => [...document.querySelectorAll('.wb-policy-time')].every((node) => node.textContent !== '\\u00b7')"
+        )
+        if page.locator(".wb-strip:visible").count():
+            page.wait_for_function("() => document.querySelector('.wb-strip .wb-note').textContent.startsWith('worst')")
+        plot = page.locator(".wb-overlay").nth(1)
+        box = plot.bounding_box()
+        assert box is not None
+        found = page.evaluate(LONGEST)
+        page.mouse.move(box["x"] + found[0], box["y"] + found[1])
+        page.locator(".wb-card").wait_for()
+        page.locator(".wb-explorer").screenshot(path=str(path))
+
+
+# A point in the selected request's tallest block of panel B, found by its colour on the canvas.
+LONGEST = """
+() => {
+  const canvas = document.querySelectorAll(".wb-plot canvas:first-child")[1];
+  const ratio = window.devicePixelRatio;
+  const style = getComputedStyle(document.querySelector(".wb-explorer")).getPropertyValue("--wb-request-0").trim();
+  const want = [1, 3, 5].map((at) => parseInt(style.slice(at, at + 2), 16));
+  const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let best = [0, 0, 0];
+  for (let x = 0; x < width; x += 1) {
+    const rows = [];
+    for (let y = 0; y < height; y += 1) {
+      const at = 4 * (y * width + x);
+      if (want.every((value, i) => data[at + i] === value)) rows.push(y);
+    }
+    if (rows.length > best[2]) best = [x, rows[rows.length >> 1], rows.length];
+  }
+  return [(best[0] + 0.5) / ratio, best[1] / ratio];
+}
+"""
+
+
+def main() -> None:
+    """Take all pictures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "images")
+    parser.add_argument("--trace", default="", help="request trace to show; default: the sample")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    trace = TRACE.format(path=str(Path(arguments.trace).resolve()) if arguments.trace else "")
+    for name, cell, dark in (("light", trace, False), ("dark", trace, True), ("2048-requests", MANY, False)):
+        with tempfile.TemporaryDirectory() as folder:
+            shoot(Path(folder), cell, arguments.output / f"explorer-{name}.png", dark=dark)
+
+
+if __name__ == "__main__":
+    main()
