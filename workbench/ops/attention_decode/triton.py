@@ -1,0 +1,168 @@
+"""Decode attention by the portable Triton kernels: on any GPU that Triton supports, or in its interpreter on a CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from workbench.errors import InvalidArgument, MissingDependency
+from workbench.ops.attention_decode.checks import check_arguments, check_task_map, infer_shape
+from workbench.ops.attention_decode.config import AttentionConfig
+from workbench.ops.attention_decode.cuda import LOG2_E
+from workbench.ops.attention_decode.task_map import TaskMap, build_task_map
+from workbench.ops.attention_decode.upload import upload_plan
+from workbench.schedule import plan_decode
+
+INTERPRETED_CTAS = 8
+"""Bins of a map made here for the interpreter, which runs them one after another."""
+
+_E4M3_CAPABILITY = (8, 9)
+"""First compute capability whose Triton back end has E4M3."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonConfig:
+    """How the Triton kernels are built and launched.
+
+    Attributes
+    ----------
+    block : int
+        Tokens read at a time; a power of two, 16 or more.
+    warps, stages : int
+        Warps a program; stages of Triton's software pipeline.
+    ctas_per_sm : int
+        Sets the bins of a map made here.
+    fp8_bits : bool, optional
+        Decode E4M3 by hand; default: where the GPU's Triton back end lacks the type.
+    """
+
+    block: int = 64
+    warps: int = 4
+    stages: int = 2
+    ctas_per_sm: int = 2
+    fp8_bits: bool | None = None
+
+
+def attention_decode_triton(
+    q: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    block_table: torch.Tensor,
+    seq_lens: torch.Tensor,
+    *,
+    task_map: TaskMap | None = None,
+    q_scale: torch.Tensor | None = None,
+    k_scale: torch.Tensor | None = None,
+    v_scale: torch.Tensor | None = None,
+    q_len: int = 1,
+    scale: float | None = None,
+    return_lse: bool = False,
+    config: TritonConfig | None = None,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """:func:`workbench.ops.attention_decode` by Triton: the same arguments, results and task map.
+
+    Differences: the configuration is a :class:`TritonConfig`; strides and addresses need no alignment; the merge is a
+    second launch. With ``TRITON_INTERPRET=1`` in the environment before Triton is imported, CPU tensors run in Triton's
+    interpreter; a map for them comes from ``upload_plan(plan, "cpu")``, or is planned here from the lengths.
+
+    Raises
+    ------
+    InvalidArgument
+        For what :func:`workbench.ops.attention_decode` refuses, alignment aside, and for CPU tensors without the
+        interpreter or the reverse.
+    MissingDependency
+        Without Triton.
+    """
+    config = config or TritonConfig()
+    check_arguments(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, scale, out)
+    shape = infer_shape(q, k_cache, q_len, k_scale)
+    kernels, interpreted = _kernels(q.device)
+    if task_map is None:
+        task_map = _plan(block_table, k_cache, seq_lens, q_len, config)
+    check_task_map(task_map, q, k_cache, block_table, q_len)
+    if out is None:
+        out = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
+    lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device) if return_lse else None
+
+    rows = max(16, 1 << (shape.rows - 1).bit_length())  # of a matrix product; at least 16
+    slots = task_map.num_slots
+    partial_out = torch.empty((slots, rows, shape.head_dim), dtype=torch.float32, device=q.device)
+    partial_sum = torch.empty((slots, rows, 2), dtype=torch.float32, device=q.device)
+    bits = config.fp8_bits
+    if bits is None:
+        bits = interpreted or torch.cuda.get_device_capability(q.device) < _E4M3_CAPABILITY
+    tl = kernels.tl
+    k_type = tl.float32 if interpreted else (tl.bfloat16 if shape.query == "bf16" else tl.float16)
+    v_type = tl.float32 if interpreted else (tl.bfloat16 if shape.cache == "bf16" else tl.float16)
+    per_head = v_scale is not None and v_scale.numel() > 1
+    stored = out.view(torch.int16) if interpreted else out
+    common = {
+        "HEAD_DIM": shape.head_dim,
+        "GROUP": shape.group,
+        "Q_LEN": q_len,
+        "ROWS": rows,
+        "V_SCALE_PER_HEAD": per_head,
+        "INTERPRETED": interpreted,
+        "num_warps": config.warps,
+    }
+    kernels.attend[(task_map.num_bins,)](
+        _raw(q, bits), _raw(k_cache, bits), _raw(v_cache, bits), block_table,
+        task_map.map, task_map.header, task_map.empties, stored, lse, partial_out, partial_sum,
+        q_scale, k_scale, v_scale,
+        *q.stride()[:2], *k_cache.stride()[:3], *v_cache.stride()[:3],
+        *(k_scale.stride() if k_scale is not None and shape.k_scale_per_token else (0, 0, 0)), block_table.stride(0),
+        k_cache.shape[2], (shape.head_dim**-0.5 if scale is None else scale) * LOG2_E,
+        PAGE=k_cache.shape[1], BLOCK=config.block, K_TYPE=k_type, V_TYPE=v_type,
+        Q_BITS=bits and shape.query == "fp8", CACHE_BITS=bits and shape.cache == "fp8",
+        K_SCALE_PER_TOKEN=shape.k_scale_per_token, num_stages=config.stages, **common,
+    )  # fmt: skip
+    kernels.merge[(task_map.num_bins,)](
+        task_map.map, stored, lse, partial_out, partial_sum, v_scale, k_cache.shape[2], **common
+    )
+    task_map.fresh = False
+    return out if lse is None else (out, lse)
+
+
+def _kernels(device: torch.device) -> tuple[Any, bool]:
+    """The kernels' module, and whether they run in the interpreter; checks that they can run on a device."""
+    try:
+        import triton
+
+        from workbench.ops.attention_decode import triton_kernels
+    except ImportError as error:
+        raise MissingDependency("triton", needed_for="the portable kernels", install="pip install triton") from error
+    interpreted = not isinstance(triton_kernels.attend, triton.JITFunction)
+    if interpreted == (device.type == "cpu"):
+        return triton_kernels, interpreted
+    if interpreted:
+        raise InvalidArgument(
+            f"q is on {device}, and Triton runs in its interpreter here; unset TRITON_INTERPRET, or give CPU tensors."
+        )
+    raise InvalidArgument(
+        f"q is on {device}; move the tensors to a GPU, or set TRITON_INTERPRET=1 before Triton is imported to run in "
+        "its interpreter."
+    )
+
+
+def _plan(
+    block_table: torch.Tensor, k_cache: torch.Tensor, seq_lens: torch.Tensor, q_len: int, config: TritonConfig
+) -> TaskMap:
+    kv_heads = k_cache.shape[2]
+    if not seq_lens.is_cuda:
+        plan = plan_decode(seq_lens.tolist(), num_kv_heads=kv_heads, num_ctas=INTERPRETED_CTAS, q_len=q_len)
+        return upload_plan(plan, seq_lens.device)
+    return build_task_map(
+        seq_lens,
+        num_kv_heads=kv_heads,
+        max_seq_len=block_table.shape[1] * k_cache.shape[1],
+        q_len=q_len,
+        config=AttentionConfig(ctas_per_sm=config.ctas_per_sm),
+    )
+
+
+def _raw(tensor: torch.Tensor, bits: bool) -> torch.Tensor:
+    """An E4M3 tensor as bytes, where the kernel decodes them."""
+    return tensor.view(torch.uint8) if bits and tensor.dtype == torch.float8_e4m3fn else tensor
