@@ -94,7 +94,7 @@ def errors(limit_s=40):
             x = make_inputs(L, group=G, kv_heads=H, head_dim=D, page_size=page, q_len=Q, layout=layout, score_deviation=dev, ruling_key=ruling, seed=i, **kw)
             ref, ref_lse = attention_reference(*x.arguments(), **x.keywords())
             policy = ["balanced", "hpc-ops"][i % 2]
-            tm = build_task_map(x.seq_lens, num_kv_heads=H, max_seq_len=20000, q_len=Q, policy=policy)
+            tm = build_task_map(x.seq_lens, num_kv_heads=H, max_seq_len=int(L.max()), q_len=Q, policy=policy)
             out = torch.full(x.q.shape, float("nan"), dtype=torch.bfloat16, device="cuda")
             o, lse = attention_decode(*x.arguments(), **x.keywords(), task_map=tm, out=out, return_lse=True)
             torch.cuda.synchronize()
@@ -152,16 +152,16 @@ def times():
             except Exception as ex:
                 print(name, "EXC", repr(ex)[:500]); traceback.print_exc(); return
             del xs, variants, calls
-    L = [4096] * 2048
-    seqs = [torch.tensor(L, dtype=torch.int32, device="cuda") for _ in range(8)]
-    for policy in ("balanced", "hpc-ops"):
-        for C in (132, 528):
-            calls = []
-            for s in seqs:
-                tm = build_task_map(s, num_kv_heads=1, max_seq_len=4096, num_ctas=C, policy=policy)
-                calls.append(lambda s=s, tm=tm: build_task_map(s, num_kv_heads=1, max_seq_len=4096, num_ctas=C, policy=policy, out=tm))
-            r = time_interleaved({"m": calls})
-            print("map 2048x4K", policy, C, f"{r['m'].median_us:.2f}")
+    for n, label in ((64, "64x4K"), (2048, "2048x4K")):
+        seqs = [torch.tensor([4096] * n, dtype=torch.int32, device="cuda") for _ in range(8)]
+        for policy in ("balanced", "hpc-ops"):
+            for C in (132, 528):
+                calls = []
+                for q in seqs:
+                    tm = build_task_map(q, num_kv_heads=1, max_seq_len=4096, num_ctas=C, policy=policy)
+                    calls.append(lambda q=q, tm=tm: build_task_map(q, num_kv_heads=1, max_seq_len=4096, num_ctas=C, policy=policy, out=tm))
+                r = time_interleaved({"m": calls})
+                print("map", label, policy, C, f"{r['m'].median_us:.2f}")
 
 
 def phases():

@@ -595,9 +595,13 @@ __device__ __forceinline__ void collect(const Params& p, Sum& total, int slot, i
       absent = false;
 #pragma unroll
       for (int i = 0; i < kMergeGroup; ++i) {
-        int64_t at = int64_t(slot + min(c + i, count - 1) * step) * kRows + row;
-        piece[i] = ptx::load_shared_with_grid(p.partial_sum + at);
-        part[i] = ptx::load_shared_with_grid(reinterpret_cast<const float4*>(p.partial_out + at * HEAD_DIM) + quad);
+        piece[i] = make_float2(kMinusInfinity, 0.0f);
+        part[i] = make_float4(0, 0, 0, 0);
+        if (c + i < count) {
+          int64_t at = int64_t(slot + (c + i) * step) * kRows + row;
+          piece[i] = ptx::load_shared_with_grid(p.partial_sum + at);
+          part[i] = ptx::load_shared_with_grid(reinterpret_cast<const float4*>(p.partial_out + at * HEAD_DIM) + quad);
+        }
       }
 #pragma unroll
       for (int i = 0; i < kMergeGroup; ++i) {
@@ -613,8 +617,7 @@ __device__ __forceinline__ void collect(const Params& p, Sum& total, int slot, i
     total.o.x *= factor, total.o.y *= factor, total.o.z *= factor, total.o.w *= factor, total.sum *= factor;
     total.reference = most;
 #pragma unroll
-    for (int i = 0; i < kMergeGroup; ++i)
-      if (c + i < count) add(total, part[i], piece[i]);
+    for (int i = 0; i < kMergeGroup; ++i) add(total, part[i], piece[i]);
   }
 }
 
@@ -676,15 +679,21 @@ __device__ __forceinline__ void finish(const Params& p, const Shared& s, const D
     int row = pass * kRowsAPass + local;
     if (row >= kRows) break;
     Sum total{make_float4(0, 0, 0, 0), kMinusInfinity, 0.0f};
+    float2 piece[WARPS];
+    float4 part[WARPS];
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) total.reference = fmaxf(total.reference, s.sums[w * kRowsPadded + local].x);
+    for (int w = 0; w < WARPS; ++w) {
+      const float4* from = reinterpret_cast<const float4*>(combine_of(s, w, s.stages[w]) + local * HEAD_DIM);
+      part[w] = from[combine_quad(local, quad)];
+      piece[w] = s.sums[w * kRowsPadded + local];
+      total.reference = fmaxf(total.reference, piece[w].x);
+    }
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) {
       // A warp that saw no key of this row may have left its buffer as it was.
-      float2 piece = s.sums[w * kRowsPadded + local];
-      if (piece.x == kMinusInfinity) continue;
-      const float4* from = reinterpret_cast<const float4*>(combine_of(s, w, s.stages[w]) + local * HEAD_DIM);
-      add(total, from[combine_quad(local, quad)], piece);
+      bool seen = piece[w].x != kMinusInfinity;
+      part[w] = make_float4(seen ? part[w].x : 0, seen ? part[w].y : 0, seen ? part[w].z : 0, seen ? part[w].w : 0);
+      add(total, part[w], piece[w]);
     }
     if (d.num_chunks == 1) store_output(p, d.request, d.kv_head, row, 4 * quad, total);
     else if (!leader) store_partial(p, d.slot_base + d.chunk, row, quad, total);

@@ -40,26 +40,33 @@ struct MapParams {
   int tile_bytes, bytes_per_us, cta_tile_ns, shared_tile_ns, descriptor_ns, partial_ns, merge_ns, merge_chunk_ns;
 };
 
-__device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// 64-bit division is a long subroutine; where both fit 32 bits the hardware's helps.
+__device__ __forceinline__ int divide_up(int a, int b) { return int((unsigned(a) + b - 1) / unsigned(b)); }
+__device__ __noinline__ int64_t divide(int64_t a, int64_t b) {
+  return ((a | b) >> 32) == 0 ? int64_t(uint32_t(a) / uint32_t(b)) : a / b;
+}
+__device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b) { return divide(a + b - 1, b); }
 
-// Inclusive prefix sum over the block of one value a thread; `total` gets the sum.
-__device__ int block_scan(int value, int* warp_sums, int& total) {
+// Exclusive prefix sums over the block of two values a thread; `total` gets the sums.
+__device__ int2 block_scan(int2 value, int2* warp_sums, int2& total) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int2 sum = value;
   for (int d = 1; d < 32; d *= 2) {
-    int other = __shfl_up_sync(~0u, value, d);
-    if (lane >= d) value += other;
+    int x = __shfl_up_sync(~0u, sum.x, d), y = __shfl_up_sync(~0u, sum.y, d);
+    if (lane >= d) sum.x += x, sum.y += y;
   }
-  if (lane == 31) warp_sums[warp] = value;
+  if (lane == 31) warp_sums[warp] = sum;
   __syncthreads();
-  int sum = warp_sums[lane];
+  int2 all = warp_sums[lane];
   for (int d = 1; d < 32; d *= 2) {
-    int other = __shfl_up_sync(~0u, sum, d);
-    if (lane >= d) sum += other;
+    int x = __shfl_up_sync(~0u, all.x, d), y = __shfl_up_sync(~0u, all.y, d);
+    if (lane >= d) all.x += x, all.y += y;
   }
-  total = __shfl_sync(~0u, sum, 31);
-  int before = __shfl_sync(~0u, sum, warp > 0 ? warp - 1 : 0);
-  __syncthreads();
-  return value + (warp > 0 ? before : 0);
+  total = make_int2(__shfl_sync(~0u, all.x, 31), __shfl_sync(~0u, all.y, 31));
+  int previous = warp > 0 ? warp - 1 : 0;
+  int2 before = make_int2(__shfl_sync(~0u, all.x, previous), __shfl_sync(~0u, all.y, previous));
+  if (warp == 0) before = make_int2(0, 0);
+  return make_int2(before.x + sum.x - value.x, before.y + sum.y - value.y);
 }
 
 // Last i in [0, n) with array[i] <= x; array[0] <= x.
@@ -81,8 +88,9 @@ struct Stream {
 
   struct Item { int head, request, start, end; };  // [start, end) in the stream
 
-  __device__ __forceinline__ Item at(int position) const {
-    int head = position / head_tiles, inside = position - head * head_tiles;
+  // Called from many places: one copy keeps the kernel small, and its code is cold at every launch.
+  __device__ __noinline__ Item at(int position) const {
+    int head = heads > 1 ? position / head_tiles : 0, inside = position - head * head_tiles;
     int request = last_not_above(batch, inside, [&](int i) { return int64_t(tiles[i]); });
     return {head, request, head * head_tiles + tiles[request], head * head_tiles + tiles[request + 1]};
   }
@@ -127,13 +135,13 @@ struct Timed {
   __device__ __forceinline__ int operator()(int c) const {
     int64_t target = c * capacity;
     if (target >= head_weight * heads) return total;
-    int head = int(target / head_weight);
+    int head = heads > 1 ? int(divide(target, head_weight)) : 0;
     int64_t inside = target - head * head_weight;
     int i = last_not_above(batch, inside, [&](int j) { return weight(j); });
     inside -= weight(i);
     int64_t period = piece * tile_ns + descriptor_ns;
-    int64_t whole = inside / period, rest = inside - whole * period - descriptor_ns;
-    int64_t cut = tiles[i] + whole * piece + (rest > 0 ? rest / tile_ns : 0);
+    int64_t whole = divide(inside, period), rest = inside - whole * period - descriptor_ns;
+    int64_t cut = tiles[i] + whole * piece + (rest > 0 ? divide(rest, tile_ns) : 0);
     return head * head_tiles + int(min(cut, int64_t(tiles[i + 1])));
   }
 };
@@ -152,7 +160,7 @@ __device__ __forceinline__ int64_t bin_ns(const MapParams& p, const Stream& s, c
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const __grid_constant__ MapParams p) {
   extern __shared__ int shared[];
-  __shared__ int warp_sums[32];
+  __shared__ int2 warp_sums[2][32];
   __shared__ int fullest[kCandidates], most_chunks[kCandidates];
   __shared__ long long longest[kCandidates];
   __shared__ int unusable[kCutArrays];
@@ -163,30 +171,29 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
   int* arrays = pieces + p.batch + 1;  // [kCutArrays][num_ctas + 1]
   int stride = p.num_ctas + 1;
 
+  ptx::launch_dependents();
   ptx::wait_for_dependencies();
   // 1: each thread sums a run of consecutive requests, then the runs are scanned.
   int each = (p.batch + kThreads - 1) / kThreads;
   int from = min(int(threadIdx.x) * each, p.batch), to = min(from + each, p.batch);
-  int my_tiles = 0, my_busy = 0;
+  int2 mine = make_int2(0, 0), all;  // tiles, requests that have any
   for (int i = from; i < to; ++i) {
     int t = (__ldg(p.lengths + i) + p.tile - 1) / p.tile;
     tiles[i + 1] = t;
-    my_tiles += t;
-    my_busy += t > 0;
+    mine.x += t, mine.y += t > 0;
   }
-  int head_tiles, busy;
-  int tiles_before = block_scan(my_tiles, warp_sums, head_tiles) - my_tiles;
-  int busy_before = block_scan(my_busy, warp_sums, busy) - my_busy;
+  int2 before = block_scan(mine, warp_sums[0], all);
+  int head_tiles = all.x, busy = all.y;
   if (threadIdx.x == 0) tiles[0] = rank[0] = pieces[0] = 0;
   for (int i = from; i < to; ++i) {
     int t = tiles[i + 1];
-    if (t == 0 && blockIdx.x == 0) p.empties[i - busy_before] = i;
-    tiles[i + 1] = tiles_before += t;
-    rank[i + 1] = busy_before += t > 0;
+    if (t == 0 && blockIdx.x == 0) p.empties[i - before.y] = i;
+    tiles[i + 1] = before.x += t;
+    rank[i + 1] = before.y += t > 0;
   }
   Stream stream{tiles, rank, p.batch, p.kv_heads, head_tiles, head_tiles * p.kv_heads};
   int total = stream.total;
-  int even = int(divide_up(total, p.num_ctas));
+  int even = divide_up(total, p.num_ctas);
   int upstream = max(max(even, p.floor_tiles), 1);
   if (threadIdx.x < kCandidates) {
     fullest[threadIdx.x] = 0;
@@ -202,16 +209,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
   if (p.balanced && total > 0) {
     // 2a: cuts of the fills that have no closed form.
     Timed timed{tiles, pieces, p.batch, p.kv_heads, total, head_tiles, p.shared_tile_ns, p.descriptor_ns, 0, 0, 0};
-    int64_t capacity = divide_up(total * timed.tile_ns + int64_t(busy) * p.kv_heads * timed.descriptor_ns, p.num_ctas);
+    int64_t capacity =
+        divide_up(total * timed.tile_ns + int64_t(busy) * p.kv_heads * timed.descriptor_ns, int64_t(p.num_ctas));
     timed_usable = capacity >= 2 * (timed.descriptor_ns + timed.tile_ns);
     if (timed_usable) {
-      timed.piece = (capacity - timed.descriptor_ns) / timed.tile_ns;
-      int my_pieces = 0, head_pieces;
-      for (int i = from; i < to; ++i) my_pieces += int(divide_up(tiles[i + 1] - tiles[i], timed.piece));
-      int before = block_scan(my_pieces, warp_sums, head_pieces) - my_pieces;
-      for (int i = from; i < to; ++i) pieces[i + 1] = before += int(divide_up(tiles[i + 1] - tiles[i], timed.piece));
+      timed.piece = min(divide(capacity - timed.descriptor_ns, timed.tile_ns), int64_t(total));
+      mine = make_int2(0, 0);
+      for (int i = from; i < to; ++i) mine.x += divide_up(tiles[i + 1] - tiles[i], int(timed.piece));
+      before = block_scan(mine, warp_sums[1], all);
+      int head_pieces = all.x;
+      for (int i = from; i < to; ++i) pieces[i + 1] = before.x += divide_up(tiles[i + 1] - tiles[i], int(timed.piece));
       timed.head_weight = head_tiles * timed.tile_ns + head_pieces * timed.descriptor_ns;
-      timed.capacity = divide_up(timed.head_weight * p.kv_heads, p.num_ctas);
+      timed.capacity = divide_up(timed.head_weight * p.kv_heads, int64_t(p.num_ctas));
       __syncthreads();
     }
     Cuts equal{nullptr, max(even, 1), p.num_ctas, total};
@@ -243,32 +252,51 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
 
   if (p.balanced && total > 0) {
     // 2b: the fullest bin of each fill; a fill with an empty bin before a full one is out.
-    for (int at = threadIdx.x; at < kCutArrays * p.num_ctas; at += kThreads) {
-      int array = at / p.num_ctas, c = at - array * p.num_ctas;
-      if (!considered(kEvenSnapped + array)) continue;
-      int low = arrays[array * stride + c], high = arrays[array * stride + c + 1];
-      if (low == high && low < total) unusable[array] = 1;
-      atomicMax(&fullest[kEvenSnapped + array], high - low);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    constexpr int warps_an_array = kWarps / kCutArrays;
+    int array = warp / warps_an_array;
+    if (array < kCutArrays && considered(kEvenSnapped + array)) {
+      int most = 0;
+      const int* cuts = arrays + array * stride;
+      for (int c = threadIdx.x - array * warps_an_array * 32; c < p.num_ctas; c += warps_an_array * 32) {
+        int low = cuts[c], high = cuts[c + 1];
+        if (low == high && low < total) unusable[array] = 1;
+        most = max(most, high - low);
+      }
+      most = __reduce_max_sync(~0u, most);
+      if (lane == 0) atomicMax(&fullest[kEvenSnapped + array], most);
     }
     if (threadIdx.x <= kEven) fullest[threadIdx.x] = min(cuts_of(threadIdx.x).budget, total);
     __syncthreads();
 
-    // 2c: the longest bin and the most pieces of a request.
-    int64_t stream_ns = divide_up(int64_t(total) * p.tile_bytes * 1000, p.bytes_per_us);
-    for (int at = threadIdx.x; at < kCandidates * p.num_ctas; at += kThreads) {
-      int candidate = at / p.num_ctas, c = at - candidate * p.num_ctas;
-      if (!considered(candidate)) continue;
+    // 2c: the longest bin and the most pieces of a request. The fills considered share the warps.
+    int number = 0;
+    for (int candidate = 0; candidate < kCandidates; ++candidate) number += considered(candidate);
+    int warps_each = kWarps / number, turn = warp / warps_each, candidate = 0;
+    for (int left = turn; candidate < kCandidates; ++candidate)
+      if (considered(candidate) && left-- == 0) break;
+    if (candidate < kCandidates) {
       Cuts cuts = cuts_of(candidate);
-      int low = cuts(c), high = cuts(c + 1), chunks;
-      if (low == high) continue;
-      int64_t tile_ns = max(int64_t(p.cta_tile_ns), divide_up(stream_ns, fullest[candidate]));
-      long long ns = bin_ns(p, stream, cuts, c, low, high, tile_ns, chunks);
-      atomicMax(&longest[candidate], ns);
-      atomicMax(&most_chunks[candidate], chunks);
+      int64_t stream_ns = divide_up(int64_t(total) * p.tile_bytes * 1000, int64_t(p.bytes_per_us));
+      int64_t tile_ns = max(int64_t(p.cta_tile_ns), divide_up(stream_ns, int64_t(fullest[candidate])));
+      long long most_ns = 0;
+      int most = 0;
+      for (int c = threadIdx.x - turn * warps_each * 32; c < p.num_ctas; c += warps_each * 32) {
+        int low = cuts(c), high = cuts(c + 1), chunks;
+        if (low == high) continue;
+        most_ns = max(most_ns, (long long)bin_ns(p, stream, cuts, c, low, high, tile_ns, chunks));
+        most = max(most, chunks);
+      }
+      for (int d = 16; d > 0; d /= 2) most_ns = max(most_ns, __shfl_xor_sync(~0u, most_ns, d));
+      most = __reduce_max_sync(~0u, most);
+      if (lane == 0) {
+        atomicMax(&longest[candidate], most_ns);
+        atomicMax(&most_chunks[candidate], most);
+      }
     }
     __syncthreads();
     long long least = kNever;
-    for (int candidate = 0; candidate < kCandidates; ++candidate) {
+    for (candidate = 0; candidate < kCandidates; ++candidate) {
       bool usable = considered(candidate) && !(candidate > kEven && unusable[candidate - kEvenSnapped]);
       int chunks = most_chunks[candidate];
       long long ns = longest[candidate] + (chunks > 1 ? p.merge_ns + int64_t(chunks) * p.merge_chunk_ns : 0);
@@ -318,7 +346,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
     p.header[kPolicyChosen] = chosen;
     p.header[kBudget] = upstream;
   }
-  ptx::launch_dependents();
 }
 
 // Writes a compact map of upstream's rule in upstream's dense format: rows of 12 int32, a header row, `budget + 1` rows a
