@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 TRACE  ?=
+ARGS   ?=
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist loadfile
 
 # FULL=1 brings torch and Triton, FULL=0 leaves them out; unsaid, what is installed already and the NVIDIA driver decide.
@@ -15,11 +16,11 @@ else
 SET := light
 endif
 
-.PHONY: help lab report doctor test test-gpu lint format lock sizes clean
+.PHONY: help lab report doctor test test-gpu compile-all lint format lock sizes clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 lab: $(VENV)/.installed-$(SET) ## open JupyterLab on the home notebook (FULL=1 adds torch and Triton)
 ifneq ($(SET),full)
@@ -41,6 +42,9 @@ test-gpu: $(VENV)/.installed-test ## the tests that need an NVIDIA GPU
 	@$(PY) -c 'import ctypes; raise SystemExit(ctypes.CDLL("libcuda.so.1").cuInit(0))' 2>/dev/null || \
 		{ echo "No usable NVIDIA GPU on this machine: nothing to run. make test covers what needs none."; exit 1; }
 	$(PY) -m pytest -m gpu
+
+compile-all: $(VENV)/.installed-test ## compile every configuration of the kernels (hours; ARGS="--head-dim 128" for a part)
+	$(PY) tools/compile_all.py $(ARGS)
 
 lint: $(VENV)/.installed-test ## style, formatting and types
 	$(PY) -m ruff check

@@ -14,7 +14,7 @@ from workbench.measure.attention_inputs import AttentionInputs, make_inputs
 from workbench.ops.attention_decode import AttentionConfig, AttentionShape, TaskMap, build_task_map, default_config
 from workbench.ops.attention_decode import upload_plan as upload
 from workbench.ops.attention_decode.config import GROUPS, HEAD_DIMS, PAGE_SIZES, space
-from workbench.ops.attention_decode.cuda import SOURCE
+from workbench.ops.attention_decode.cuda import job
 from workbench.schedule import plan_decode
 
 PRECISIONS: dict[str, dict[str, Any]] = {
@@ -93,7 +93,7 @@ class Case:
     @property
     def job(self) -> Job:
         """The kernel to compile."""
-        return attention_job(self.shape, self.used_config)
+        return job(self.shape, self.used_config)
 
     def __str__(self) -> str:
         c = self.used_config
@@ -147,11 +147,6 @@ class Case:
             q_len=self.q_len,
         )
         return upload(plan, inputs.seq_lens.device)
-
-
-def attention_job(shape: AttentionShape, config: AttentionConfig) -> Job:
-    """The kernel of one shape and configuration."""
-    return Job(source=SOURCE, entry="attention_decode", defines={**shape.defines(), **config.defines(), "TIMELINE": 0})
 
 
 def ragged(rng: np.random.Generator, longest: int) -> tuple[int, ...]:

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from workbench.gpu import driver
-from workbench.gpu.compile import CompiledKernel, compile_kernel
+from workbench.gpu.ahead import Job
+from workbench.gpu.compile import CompiledKernel
 from workbench.gpu.launch import Kernel
 from workbench.ops.attention_decode.checks import check_addresses
 from workbench.ops.attention_decode.config import SLAB, AttentionConfig, AttentionShape
@@ -78,6 +79,18 @@ def _tensor_map(
     return _TENSOR_MAP.from_buffer_copy(ctypes.string_at(described.getPtr(), ctypes.sizeof(_TENSOR_MAP)))
 
 
+def job(shape: AttentionShape, config: AttentionConfig, timeline: bool = False) -> Job:
+    """What to compile for one shape and configuration, to be done now or ahead.
+
+    Raises
+    ------
+    InvalidArgument
+        When the configuration cannot run the shape.
+    """
+    defines = {**shape.defines(), **config.check(shape).defines(), "TIMELINE": int(timeline)}
+    return Job(source=SOURCE, entry="attention_decode", defines=defines)
+
+
 def compiled(shape: AttentionShape, config: AttentionConfig, *, timeline: bool = False) -> CompiledKernel:
     """The kernel for one shape and configuration; needs no GPU.
 
@@ -86,8 +99,7 @@ def compiled(shape: AttentionShape, config: AttentionConfig, *, timeline: bool =
     InvalidArgument
         When the configuration cannot run the shape.
     """
-    defines = {**shape.defines(), **config.check(shape).defines(), "TIMELINE": int(timeline)}
-    return compile_kernel(SOURCE, "attention_decode", defines=defines)
+    return job(shape, config, timeline).compile()
 
 
 @lru_cache(maxsize=1024)

@@ -33,7 +33,8 @@ class TaskMap:
     """A task map in device memory, with room for the partial results of the attention that it drives.
 
     The partial results are taken away by whoever uses them, so a map may be used again and again, but not by two
-    launches that can overlap. No buffer is ever replaced or freed while the map lives, so a graph captured with it stays right.
+    launches that can overlap. No buffer is ever replaced or freed while the map lives, so a graph captured with it
+    stays right.
 
     Attributes
     ----------
