@@ -18,12 +18,12 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from workbench import settings
-
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from jupyter_page import chromium, jupyter_lab, open_notebook, write_notebook  # noqa: E402
+
+from workbench import settings  # noqa: E402
 
 # 2,470 requests in flight, ever the same number: about 2,500 + 2,500 segments for A and B on 528 bins.
 NOTEBOOK = """

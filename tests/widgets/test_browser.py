@@ -252,7 +252,8 @@ def test_nothing_sticks_out_and_no_labels_overlap(page, view, width):
             return width > 0 && right > box.right + 1 && getComputedStyle(node).position !== 'absolute';
         }).map((node) => node.className);
         const lines = [...root.querySelectorAll('.wb-line')].map((node) => node.getBoundingClientRect());
-        const hits = lines.filter((a, i) => lines.some((b, j) => i < j && a.bottom > b.top + 1 && b.bottom > a.top + 1));
+        const over = (a, b) => a.bottom > b.top + 1 && b.bottom > a.top + 1;
+        const hits = lines.filter((a, i) => lines.some((b, j) => i < j && over(a, b)));
         return [...out, ...hits.map(() => 'labels overlap')];
     }""")
     assert overlaps == []

@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import re
 import xml.etree.ElementTree as ElementTree
@@ -84,7 +85,7 @@ def test_lines_and_table_are_the_metrics():
         assert cells["partial_bytes"] == text.size(m.partial_bytes)
         assert sum(part.value for part in row.bar) == pytest.approx(m.call_us)
     assert scene.panels[1].lines[-1].text == text.us(a.metrics.makespan_us)
-    assert scene.footer[0] == a.metrics.source
+    assert scene.footer[0] == f"\u25cb {a.metrics.source}"
 
 
 def test_sentence_names_the_faster_policy_and_what_the_slower_waits_for():
@@ -154,3 +155,14 @@ def test_svg_of_two_thousand_requests_is_drawn_and_small_enough_for_a_notebook()
     document = render_svg(make_scene(*sides(lengths, "hpc-ops", "fixed_splits(2)"), sms=132))
     assert len(document) < 600_000
     assert not re.search(r"nan|inf\b", document.replace("info", ""))
+
+
+@pytest.mark.parametrize(("begins", "shown"), [("modelled", "\u25cb"), ("measured", "\u25cf")])
+def test_the_mark_says_whether_the_constants_were_measured(begins, shown):
+    constants = dataclasses.replace(COST.constants, source=f"{begins}: where from")
+    cost = dataclasses.replace(COST, constants=constants)
+    plan = plan_decode([4096], num_kv_heads=1, num_ctas=132)
+    scene = make_scene(evaluate("A", "x", plan, cost), evaluate("B", "y", plan, cost), sms=132)
+    assert scene.mark == shown
+    assert scene.footer[0] == f"{shown} {begins}: where from"
+    assert f"{shown} call" in render_svg(scene)

@@ -45,8 +45,8 @@ def test_plans_are_those_of_plan_decode(steps):
     "changes",
     [
         {"gpu": "H999"}, {"tile": 48}, {"cache": "fp4"}, {"ctas_per_sm": 0}, {"num_kv_heads": "two"}, {"step": 5},
-        {"selection": 64}, {"policy_a": "greedy"}, {"policy_a": "fixed_splits(0)"}, {"workload": "64y4K"}, {"order": "x"},
-        {"colour": 1},
+        {"selection": 64}, {"policy_a": "greedy"}, {"policy_a": "fixed_splits(0)"}, {"workload": "64y4K"},
+        {"order": "x"}, {"colour": 1},
     ],
     ids=str,
 )  # fmt: skip

@@ -60,9 +60,8 @@ class Prediction(widgets.VBox):  # type: ignore[misc]  # ipywidgets publishes no
             self._guess = widgets.ToggleButtons(options=self._choices, value=None, style={"button_width": "auto"})
             self._guess.observe(lambda _: self._enable(), "value")
         else:
-            self._guess = widgets.Text(placeholder="your guess", layout={"width": "9em"}, continuous_update=True)
+            self._guess = widgets.Text(placeholder="your guess", layout={"width": "9em"})
             self._guess.observe(lambda _: self._enable(), "value")
-            self._guess.on_submit(lambda _: self._reveal())
         self._button = widgets.Button(
             description="Reveal", disabled=True, tooltip="Guess first", layout={"width": "7em"}
         )
@@ -124,8 +123,8 @@ class Prediction(widgets.VBox):  # type: ignore[misc]  # ipywidgets publishes no
         if abs(number - answer) <= CLOSE * abs(answer):
             return f"{told}: {'exactly' if number == answer else 'close'}."
         if number > 0 and answer > 0:
-            more, factor = ("more", answer / number) if answer > number else ("less", number / answer)
-            return f"{told}: {_written(factor)} times {more}."
+            way, factor = ("low", answer / number) if answer > number else ("high", number / answer)
+            return f"{told}; your guess is {_written(factor)} times too {way}."
         return f"{told}."
 
     def _after(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from workbench.widgets import text
 from workbench.widgets.colours import FIRST_STEP, request_classes
 from workbench.widgets.schedule.panel import Line, Panel, make_panel
-from workbench.widgets.schedule.sentence import Row, Run, rows, sentence
+from workbench.widgets.schedule.sentence import Row, Run, mark, rows, sentence
 from workbench.widgets.schedule.side import Side
 
 PLOT_HEIGHT = 352
@@ -120,6 +120,8 @@ class Scene:
         Where the numbers come from.
     description : str
         The screen in words, for readers who cannot see it.
+    mark : str
+        Stands before every number that the cost model is in, and before its source.
     """
 
     header: tuple[str, ...]
@@ -134,13 +136,14 @@ class Scene:
     order: str
     footer: tuple[str, ...]
     description: str
+    mark: str = ""
 
     def to_message(self) -> dict[str, Any]:
         """The scene as plain data; arrays as bytes, little-endian, in the types that `Panel` names."""
         message = {
             name: [asdict(item) for item in getattr(self, name)] for name in ("sentence", "rows", "legend", "layouts")
         }
-        plain = {name: getattr(self, name) for name in ("columns", "sms", "unit", "order", "description")}
+        plain = {name: getattr(self, name) for name in ("columns", "sms", "unit", "order", "description", "mark")}
         lists = {"header": list(self.header), "footer": list(self.footer)}
         return message | plain | lists | {"panels": [_panel_message(panel) for panel in self.panels]}
 
@@ -197,6 +200,7 @@ def make_scene(
         order=view.order,
         footer=_footer(sides),
         description=" ".join([description, *(f"{panel.key}, {panel.title}: {panel.note}." for panel in panels)]),
+        mark=mark(sides[0].metrics.source),
     )
 
 
@@ -234,7 +238,7 @@ def _legend(side: Side, selected: int | None, heavy: tuple[int, ...]) -> tuple[C
 
 def _footer(sides: Sequence[Side]) -> tuple[str, ...]:
     sources = dict.fromkeys(side.metrics.source for side in sides)
-    return (*sources, ASSUMED, "K is 1,024 tokens")
+    return (*(f"{mark(source)} {source}" for source in sources), ASSUMED, "K is 1,024 tokens")
 
 
 def _layouts(panels: Sequence[Panel], view: View) -> tuple[Layout, ...]:

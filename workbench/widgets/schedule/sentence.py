@@ -64,14 +64,22 @@ class Row:
 
 
 HEADINGS = (
-    ("call", "modelled"),
-    ("makespan / bound", "modelled"),
-    ("max / mean", ""),
-    ("idle", "modelled"),
-    ("merge", "modelled"),
-    ("partials", ""),
+    ("call", True),
+    ("makespan / bound", True),
+    ("max / mean", False),
+    ("idle", True),
+    ("merge", True),
+    ("partials", False),
 )
-"""Column titles and whether they are modelled; a count has no mark."""
+"""Column titles and whether the cost model is in them; an exact count has no mark."""
+
+MARKS = {"modelled": "\u25cb", "measured": "\u25cf"}
+"""Mark of a number by what its source begins with."""
+
+
+def mark(source: str) -> str:
+    """An open circle for modelled constants, a full one for measured ones."""
+    return MARKS[source.partition(":")[0].partition(" ")[0]]
 
 
 def sentence(a: Side | None, b: Side | None) -> tuple[Run, ...]:

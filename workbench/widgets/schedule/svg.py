@@ -129,8 +129,10 @@ class _Drawing:
         bar, bar_end = MARGIN + 0.28 * room, MARGIN + 0.56 * room
         columns = [MARGIN + share * room for share in (0.66, 0.75, 0.81, 0.9, 1.0)]
         self.y += 12
-        for x, (title, _) in zip((call, *columns), HEADINGS, strict=True):
-            self._text(x, self.y, title, fill=theme.muted, size=11, anchor="end")
+        for x, (title, modelled) in zip((call, *columns), HEADINGS, strict=True):
+            self._text(
+                x, self.y, f"{self.scene.mark} {title}" if modelled else title, fill=theme.muted, size=11, anchor="end"
+            )
         self._text(bar, self.y, "launch, reading, fixed, waiting, merge", fill=theme.muted, size=11)
         self.y += 6
         for row in self.scene.rows:

@@ -2,8 +2,6 @@
 
 import { badge, el, fill, show } from "./dom.js";
 
-const MARKS = { modelled: "\u25cb " };
-
 export class Answer {
   constructor(link, constants) {
     this.link = link;
@@ -29,9 +27,9 @@ export class Answer {
     }
     fill(this.header, ...scene.header.map((fact) => el("span", {}, fact)));
     fill(this.sentence, ...scene.sentence.map((run) => this.#run(run)));
-    fill(this.table, this.#heading(), el("tbody", {}, ...scene.rows.map((row) => this.#row(row))));
+    fill(this.table, this.#heading(scene.mark), el("tbody", {}, ...scene.rows.map((row) => this.#row(row))));
     fill(this.legend, el("span", { className: "wb-muted" }, "Requests"), ...scene.legend.map((chip) => this.#chip(chip)));
-    fill(this.footer, ...scene.footer.map((text, at) => el("span", {}, at === 0 ? `\u25cb ${text}` : text)));
+    fill(this.footer, ...scene.footer.map((text) => el("span", {}, text)));
   }
 
   #run({ text, kind }) {
@@ -39,8 +37,9 @@ export class Answer {
     return kind ? el(kind === "strong" ? "strong" : "span", { className: `wb-run-${kind}` }, text) : text;
   }
 
-  #heading() {
-    const cell = ([title, mark], at) => el("th", { scope: "col", className: `wb-col-${at}` }, `${MARKS[mark] ?? ""}${title}`);
+  #heading(mark) {
+    const cell = ([title, modelled], at) =>
+      el("th", { scope: "col", className: `wb-col-${at}` }, modelled ? `${mark} ${title}` : title);
     const [call, ...others] = this.constants.headings.map(cell);
     const parts = this.constants.parts.map((kind) =>
       el("span", { className: "wb-key" }, el("i", { className: `wb-part wb-part-${kind}` }), kind));

@@ -27,11 +27,12 @@ export class Controls {
       scale: segmented("Scale", constants.scales, change("scale")),
     };
     this.policies = new Policies(link);
+    this.mark = el("span", { className: "wb-mark wb-right" });
     const f = this.fields;
     this.node = el("div", { className: "wb-controls", role: "group", "aria-label": "Settings" },
       this.#section("Workload", this.#workload(), row("KV heads", f.num_kv_heads), row("Queries", f.q_len)),
       this.#section("GPU", f.gpu.node, row("CTAs / SM", f.ctas_per_sm)),
-      this.#section(["Policy", el("span", { className: "wb-mark wb-right" }, "\u25cb \u00b5s a call")], this.policies.node),
+      this.#section(["Policy", this.mark], this.policies.node),
       this.#section("Kernel", row("Tile", f.tile), row("Floor", f.min_process_len), row("KV cache", f.cache)),
       this.#section("View", row("Order", f.order, "o"), row("Unit", f.unit, "u"), row("Scale", f.scale, "y")));
   }
@@ -73,6 +74,7 @@ export class Controls {
     const listed = known.some(([name]) => name === settings.gpu);
     this.fields.gpu.offer(listed ? known : [[settings.gpu, settings.gpu_label], ...known]);
     for (const [name, field] of Object.entries(this.fields)) field.show(settings[name]);
+    fill(this.mark, `${frame.scene?.mark ?? ""} \u00b5s a call`);
     this.policies.show(frame);
   }
 
