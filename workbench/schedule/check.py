@@ -155,7 +155,7 @@ class SchedulerReport:
         head = f"<p><b>{html.escape(self.verdict())}</b></p>"
         if self.failure:
             items = "".join(f"<li>{html.escape(w)}</li>" for w in self.failure.words)
-            shrunk = f"Found on batch {self.tried}, made as small as it stays wrong. To see it:"
+            shrunk = f"Met on batch {self.tried}, then made as small as it stays wrong. To see it:"
             return f"{head}<ul>{items}</ul><p>{shrunk}</p><pre>{html.escape(self._call())}</pre>"
         style = self.table().style.format("{:.2f}").format("{:.0%}", subset=["efficiency"])
         style = style.highlight_min(axis=1, subset=["yours", *RIVALS], props="font-weight: bold")
