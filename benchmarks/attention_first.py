@@ -75,7 +75,7 @@ def maps():
         print(f"golden: {ok} of {len(ks)}")
 
 
-def errors(limit_s=40):
+def errors(limit_s=30):
     rng = np.random.default_rng(0)
     t0 = time.time()
     worst = {}
@@ -194,6 +194,32 @@ def phases():
                     rows.append([a[:, 0].max() / 1000 if len(t) <= tm.num_bins else 0, *np.median(d, axis=0), *d.max(axis=0), a[:, 3].max() / 1000, a[:, 4].max() / 1000, len(t), int(t[:, 6].sum())])
                 r = np.median(np.array(rows), axis=0)
                 print(f"{dtype} {name:16s} {policy[:4]} start<= {r[0]:.2f} | median: data {r[1]:.2f} stream {r[2]:.2f} combine {r[3]:.2f} end {r[4]:.2f} | max: {r[5]:.2f} {r[6]:.2f} {r[7]:.2f} {r[8]:.2f} | combined at {r[9]:.2f} end {r[10]:.2f} us, {int(r[11])} descriptors {int(r[12])} merges", flush=True)
+
+
+def cold():
+    from workbench.ops.attention_decode.cuda import launch
+    from workbench.ops.attention_decode import default_config
+    shape = AttentionShape()
+    for label, L in (("2112x128", [128] * 2112), ("1056x512", [512] * 1056)):
+        xs = [make_inputs(L, seed=s, poison=False) for s in range(6)]
+        cfg = default_config(shape)
+        tms = [build_task_map(x.seq_lens, num_kv_heads=1, max_seq_len=max(L), policy="hpc-ops", config=cfg) for x in xs]
+        outs = [torch.empty(x.q.shape, dtype=torch.bfloat16, device="cuda") for x in xs]
+        tls = [torch.zeros((tm.map.shape[0], 8), dtype=torch.int64, device="cuda") for tm in tms]
+        for _ in range(2):
+            for x, tm, out, tl in zip(xs, tms, outs, tls):
+                po, ps = tm.partials(shape.rows, 128)
+                launch(shape, cfg, q=x.q, k_cache=x.k_cache, v_cache=x.v_cache, block_table=x.block_table, map_=tm.map, header=tm.header,
+                       empties=tm.empties, num_bins=tm.num_bins, partial_out=po, partial_sum=ps,
+                       out=out, lse=None, q_scale=x.q_scale, k_scale=x.k_scale, v_scale=x.v_scale, scale=128**-0.5, timeline=tl)
+        torch.cuda.synchronize()
+        t = tls[-1].cpu().numpy(); t = t[t[:, 4] > 0]
+        d = np.diff(t[:, :5], axis=1) / 1000
+        rank = np.zeros(len(t), int)
+        for c in np.unique(t[:, 7]):
+            m = np.flatnonzero(t[:, 7] == c); rank[m[np.argsort(t[m, 0])]] = np.arange(len(m))
+        for r in range(min(8, rank.max() + 1)):
+            print(label, "descriptor", r, "of its bin: data, stream, combine, end", np.round(np.median(d[rank == r], axis=0), 2), "n", int((rank == r).sum()))
 
 
 def floors():

@@ -12,12 +12,13 @@
 //               free as long as Q follows, so each thread reads whole 16-byte pieces
 //   closing     warps combine through shared memory. A request in one piece goes straight to `out`. Of several pieces,
 //               every kMergeGroup-th and the last lead: the others store an FP32 partial result, a leader adds up its
-//               group, and the last leader adds up the groups. A partial result is its own signal: its slot holds the
-//               pattern kAbsent until it is there, and whoever used it puts the pattern back. A leader waits for CTAs of
-//               lower index only, which start before it, and only when its own bin is done
+//               group, and the last leader adds up the groups, each warp fetching one piece into its combine buffer. A
+//               partial result is its own signal: its slot holds the pattern kAbsent until it is there, and whoever used
+//               it puts the pattern back. A leader waits for CTAs of lower index only, which start before it, and only
+//               when its own bin is done
 //
 // Shared memory:  ring [WARPS][STAGES][K slab | V slab], swizzled by the copy engine | combine [WARPS][rows][HEAD_DIM] f32
-//                 (in the stage that a warp emptied last, where it fits) | q fragments, 16-bit | sums [WARPS][rows]
+//                 (in the stage that a warp emptied last, where it fits) | q fragments, 16-bit | sums [2][WARPS][rows]
 //                 | row scale | K scales [WARPS][STAGES][16] | barriers
 // Barriers:       one mbarrier a stage and warp (bytes of the slab); two CTA barriers a descriptor around the combine
 //                 buffer. A stage is refilled by the warp that emptied it, so nothing has to say that it is free.
@@ -134,7 +135,7 @@ struct Shared {
   float* combine;     // [WARPS][kRowsPadded][HEAD_DIM]
   uint2* q;           // [kKSteps][kRowsPadded][4 threads of a quad]: 4 head dims, 16 bits each
   float* row_scale;   // [kRowsPadded]
-  float2* sums;       // [WARPS][kRowsPadded]
+  float2* sums;       // [2][WARPS][kRowsPadded]: the second set while pieces are added up
   int* stages;        // [WARPS]: the stage that a warp emptied last
 };
 
@@ -142,7 +143,7 @@ constexpr int kRingBytes = WARPS * STAGES * kStageBytes;
 constexpr bool kCombineInRing = kRowsPadded * HEAD_DIM * 4 <= kStageBytes;
 constexpr int kCombineBytes = kCombineInRing ? 0 : WARPS * kRowsPadded * HEAD_DIM * 4;
 constexpr int kQBytes = kRowsPadded * HEAD_DIM * 2;
-constexpr int kSumsBytes = WARPS * kRowsPadded * 8;
+constexpr int kSumsBytes = 2 * WARPS * kRowsPadded * 8;
 constexpr int kScalesBytes = K_SCALE_PER_TOKEN ? WARPS * STAGES * kSlab * 4 : 0;
 constexpr int kBarriersBytes = WARPS * STAGES * 8;
 
@@ -231,6 +232,7 @@ struct Queries {
   static constexpr int kLoads = kRowsPadded * kRowPieces;               // 16-byte loads of the CTA
   static constexpr int kEach = (kLoads + kThreads - 1) / kThreads;
   uint4 raw[kEach];
+  float scale[kEach];  // of the row
 
   __device__ __forceinline__ void load(const Params& p, int request, int kv_head, int pass) {
 #pragma unroll
@@ -238,16 +240,20 @@ struct Queries {
       int at = i * kThreads + threadIdx.x;
       int local = at / kRowPieces, row = pass * kRowsAPass + local, dim = at % kRowPieces * kPieceDims;
       raw[i] = make_uint4(0, 0, 0, 0);
+      scale[i] = p.scale;
       if (local < kRowsAPass && row < kRows) {
         const uint8_t* q = p.q + (request * int64_t(Q_LEN) + row / GROUP) * p.q_token_stride +
                            (kv_head * GROUP + row % GROUP) * p.q_head_stride + dim * kQElement;
         raw[i] = __ldg(reinterpret_cast<const uint4*>(q));
+        int64_t token = request * int64_t(Q_LEN) + row / GROUP;
+        if (p.q_scale) scale[i] *= __ldg(p.q_scale + token * (p.kv_heads * GROUP) + kv_head * GROUP + row % GROUP);
+        if (!K_SCALE_PER_TOKEN && p.k_scale) scale[i] *= __ldg(p.k_scale);
       }
     }
   }
 
   // Stores q as mma fragments and the scale of each row.
-  __device__ __forceinline__ void store(const Params& p, const Shared& s, int request, int kv_head, int pass) const {
+  __device__ __forceinline__ void store(const Shared& s) const {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       int at = i * kThreads + threadIdx.x;
@@ -289,16 +295,7 @@ struct Queries {
           int j = kBoxPieces == 8 ? piece / 8 * 2 + piece % 2 : 0;
           s.q[((j * kKStepsAPiece + inside) * kRowsPadded + row) * 4 + t] = make_uint2(half[2 * d], half[2 * d + 1]);
         }
-        if (at % kRowPieces == 0) {
-          int r = pass * kRowsAPass + row;
-          float scale = p.scale * shift;
-          if (r < kRows && row < kRowsAPass) {
-            int64_t token = request * int64_t(Q_LEN) + r / GROUP;
-            if (p.q_scale) scale *= __ldg(p.q_scale + token * (p.kv_heads * GROUP) + kv_head * GROUP + r % GROUP);
-            if (!K_SCALE_PER_TOKEN && p.k_scale) scale *= __ldg(p.k_scale);
-          }
-          s.row_scale[row] = scale;
-        }
+        if (at % kRowPieces == 0) s.row_scale[row] = scale[i] * shift;
       }
     }
   }
@@ -553,9 +550,9 @@ __device__ __forceinline__ void add(Sum& total, float4 o, float2 piece) {
   total.o.x += o.x * factor, total.o.y += o.y * factor, total.o.z += o.z * factor, total.o.w += o.w * factor;
 }
 
-__device__ __forceinline__ void store_output(const Params& p, int request, int kv_head, int row, int dim, const Sum& x) {
-  float scale = x.sum > 0.0f ? __fdividef(1.0f, x.sum) : 0.0f;
-  if (p.v_scale) scale *= __ldg(p.v_scale + (p.v_scale_per_head ? kv_head : 0));
+__device__ __forceinline__ void store_output(const Params& p, int request, int kv_head, float v_scale, int row, int dim,
+                                             const Sum& x) {
+  float scale = x.sum > 0.0f ? __fdividef(v_scale, x.sum) : 0.0f;
   int64_t index = (request * int64_t(Q_LEN) + row / GROUP) * (p.kv_heads * GROUP) + kv_head * GROUP + row % GROUP;
   *reinterpret_cast<uint2*>(p.out + 2 * (index * HEAD_DIM + dim)) =
       make_uint2(ptx::pack_bf16(x.o.x * scale, x.o.y * scale), ptx::pack_bf16(x.o.z * scale, x.o.w * scale));
@@ -583,96 +580,56 @@ __device__ __forceinline__ void store_partial(const Params& p, int slot, int row
   if (quad == 0) ptx::store_shared_with_grid(p.partial_sum + at, make_float2(x.reference, x.sum));
 }
 
-// Adds the partial results in `count` slots from `slot` in steps of `step`, waiting for each.
-__device__ __forceinline__ void collect(const Params& p, Sum& total, int slot, int count, int step, int row, int quad) {
+// Fetches the partial result in `slot` into this warp's combine buffer, waiting for it, and marks the slot as empty.
+__device__ __forceinline__ void fetch(const Params& p, const Shared& s, int slot, int pass, int turn, int warp, int lane) {
+  constexpr int quads = HEAD_DIM / 4, all = kRowsAPass * quads, at_once = 8;
+  const float nothing = __uint_as_float(kAbsent);
+  int64_t first = int64_t(slot) * kRows + pass * kRowsAPass;
+  int rows = min(kRowsAPass, kRows - pass * kRowsAPass);
+  float4* from = reinterpret_cast<float4*>(p.partial_out + first * HEAD_DIM);
+  float4* to = reinterpret_cast<float4*>(combine_of(s, warp, s.stages[warp]));
 #pragma unroll 1
-  for (int c = 0; c < count; c += kMergeGroup) {
-    float4 part[kMergeGroup];
-    float2 piece[kMergeGroup];
+  for (int done = 0; done < all; done += 32 * at_once) {
+    float4 part[at_once];
+    float2 piece = make_float2(kMinusInfinity, 0.0f);
     bool absent;
     int patience = kPatience;
     do {
-      absent = false;
+      if (done == 0 && lane < rows) piece = ptx::load_shared_with_grid(p.partial_sum + first + lane);
 #pragma unroll
-      for (int i = 0; i < kMergeGroup; ++i) {
-        piece[i] = make_float2(kMinusInfinity, 0.0f);
+      for (int i = 0; i < at_once; ++i) {
+        int at = done + 32 * i + lane;
         part[i] = make_float4(0, 0, 0, 0);
-        if (c + i < count) {
-          int64_t at = int64_t(slot + (c + i) * step) * kRows + row;
-          piece[i] = ptx::load_shared_with_grid(p.partial_sum + at);
-          part[i] = ptx::load_shared_with_grid(reinterpret_cast<const float4*>(p.partial_out + at * HEAD_DIM) + quad);
-        }
+        if (at < rows * quads) part[i] = ptx::load_shared_with_grid(from + at);
       }
+      absent = __float_as_uint(piece.x) == kAbsent || __float_as_uint(piece.y) == kAbsent;
 #pragma unroll
-      for (int i = 0; i < kMergeGroup; ++i) {
-        absent |= __float_as_uint(piece[i].x) == kAbsent || __float_as_uint(piece[i].y) == kAbsent;
+      for (int i = 0; i < at_once; ++i) {
         absent |= __float_as_uint(part[i].x) == kAbsent || __float_as_uint(part[i].y) == kAbsent;
         absent |= __float_as_uint(part[i].z) == kAbsent || __float_as_uint(part[i].w) == kAbsent;
       }
-    } while (absent && --patience);  // a map that lacks a piece ends in NaN, not in a hang
-    float most = total.reference;
+    } while (__any_sync(~0u, absent) && --patience);  // a map that lacks a piece ends in NaN, not in a hang
 #pragma unroll
-    for (int i = 0; i < kMergeGroup; ++i) most = fmaxf(most, piece[i].x);
-    float factor = rescale(total.reference, most);
-    total.o.x *= factor, total.o.y *= factor, total.o.z *= factor, total.o.w *= factor, total.sum *= factor;
-    total.reference = most;
-#pragma unroll
-    for (int i = 0; i < kMergeGroup; ++i) add(total, part[i], piece[i]);
+    for (int i = 0; i < at_once; ++i) {
+      int at = done + 32 * i + lane;
+      if (at < rows * quads) {
+        to[at / quads * quads + combine_quad(at / quads, at % quads)] = part[i];
+        __stcg(from + at, make_float4(nothing, nothing, nothing, nothing));
+      }
+    }
+    if (done == 0 && lane < rows) {
+      s.sums[(turn * WARPS + warp) * kRowsPadded + lane] = piece;
+      __stcg(p.partial_sum + first + lane, make_float2(nothing, nothing));
+    }
   }
 }
 
-// What a leader does for one row and four head dims: adds its group to its own partial result, and either passes the sum
-// on in its own slot or, as the last leader, adds the other groups and writes the output. `aside`: its own partial result
-// was put aside and `total` is empty.
-__device__ __noinline__ void lead(const Params& p, int request, int kv_head, int slot_base, int chunk, int num_chunks,
-                                  int row, int quad, bool aside, Sum total) {
-  int first = chunk / kMergeGroup * kMergeGroup;
-  bool last = chunk + 1 == num_chunks;
-#pragma unroll 1
-  for (int round = aside ? 0 : 1; round < 3; ++round) {
-    int slot = p.slots + slot_base + chunk, count = 1, step = 1;
-    if (round == 1) slot = slot_base + first, count = chunk - first;
-    if (round == 2) slot = slot_base + kMergeGroup - 1, count = last ? first / kMergeGroup : 0, step = kMergeGroup;
-    collect(p, total, slot, count, step, row, quad);
-  }
-  if (last) store_output(p, request, kv_head, row, 4 * quad, total);
-  else store_partial(p, slot_base + chunk, row, quad, total);
-}
+enum class Close { kOutput, kSlot, kBuffer };  // write the result; a partial result; keep the sum in buffer 0
 
-// Marks the slots that a leader used as empty, for rows from first_row on. After a barrier: all its threads have read them.
-__device__ __noinline__ void forget(const Params& p, int slot_base, int chunk, int num_chunks, int first_row, int rows,
-                                    bool aside) {
+// Adds up the combine buffers of all warps.
+__device__ __forceinline__ void combine(const Params& p, const Shared& s, const Descriptor& d, float v_scale, int pass, int turn,
+                                        Close close, int slot) {
   constexpr int quads = HEAD_DIM / 4;
-  const float nothing = __uint_as_float(kAbsent);
-  int first = chunk / kMergeGroup * kMergeGroup;
-  int members = chunk - first, groups = chunk + 1 == num_chunks ? first / kMergeGroup : 0;
-#pragma unroll 1
-  for (int at = threadIdx.x; at < (members + groups + aside) * rows * quads; at += kThreads) {
-    int piece = at / (rows * quads), row = first_row + at / quads % rows, quad = at % quads;
-    int slot = slot_base + first + piece;
-    if (piece >= members) slot = slot_base + (piece - members) * kMergeGroup + kMergeGroup - 1;
-    if (piece >= members + groups) slot = p.slots + slot_base + chunk;
-    int64_t to = int64_t(slot) * kRows + row;
-    __stcg(reinterpret_cast<float4*>(p.partial_out + to * HEAD_DIM) + quad, make_float4(nothing, nothing, nothing, nothing));
-    if (quad == 0) __stcg(p.partial_sum + to, make_float2(nothing, nothing));
-  }
-}
-
-// What a leader put aside because its bin was not done yet.
-__device__ __forceinline__ void lead_late(const Params& p, const Descriptor& d) {
-  constexpr int quads = HEAD_DIM / 4;
-#pragma unroll 1
-  for (int at = threadIdx.x; at < kRows * quads; at += kThreads)
-    lead(p, d.request, d.kv_head, d.slot_base, d.chunk, d.num_chunks, at / quads, at % quads, true,
-         Sum{make_float4(0, 0, 0, 0), kMinusInfinity, 0.0f});
-  __syncthreads();
-  forget(p, d.slot_base, d.chunk, d.num_chunks, 0, kRows, true);
-}
-
-// Combines the warps and writes the result, or the partial result, or leads. Between the two barriers of a descriptor.
-__device__ __forceinline__ void finish(const Params& p, const Shared& s, const Descriptor& d, int pass) {
-  constexpr int quads = HEAD_DIM / 4;
-  bool leader = leads(d);
 #pragma unroll 1
   for (int at = threadIdx.x; at < kRowsAPass * quads; at += kThreads) {
     int local = at / quads, quad = at % quads;
@@ -685,7 +642,7 @@ __device__ __forceinline__ void finish(const Params& p, const Shared& s, const D
     for (int w = 0; w < WARPS; ++w) {
       const float4* from = reinterpret_cast<const float4*>(combine_of(s, w, s.stages[w]) + local * HEAD_DIM);
       part[w] = from[combine_quad(local, quad)];
-      piece[w] = s.sums[w * kRowsPadded + local];
+      piece[w] = s.sums[(turn * WARPS + w) * kRowsPadded + local];
       total.reference = fmaxf(total.reference, piece[w].x);
     }
 #pragma unroll
@@ -695,10 +652,46 @@ __device__ __forceinline__ void finish(const Params& p, const Shared& s, const D
       part[w] = make_float4(seen ? part[w].x : 0, seen ? part[w].y : 0, seen ? part[w].z : 0, seen ? part[w].w : 0);
       add(total, part[w], piece[w]);
     }
-    if (d.num_chunks == 1) store_output(p, d.request, d.kv_head, row, 4 * quad, total);
-    else if (!leader) store_partial(p, d.slot_base + d.chunk, row, quad, total);
-    else if (d.next >= 0) store_partial(p, p.slots + d.slot_base + d.chunk, row, quad, total);
-    else lead(p, d.request, d.kv_head, d.slot_base, d.chunk, d.num_chunks, row, quad, false, total);
+    if (close == Close::kOutput) {
+      store_output(p, d.request, d.kv_head, v_scale, row, 4 * quad, total);
+    } else if (close == Close::kSlot) {
+      store_partial(p, slot, row, quad, total);
+    } else {
+      float4* to = reinterpret_cast<float4*>(combine_of(s, 0, s.stages[0]) + local * HEAD_DIM);
+      to[combine_quad(local, quad)] = total.o;
+      if (quad == 0) s.sums[(turn ^ 1) * WARPS * kRowsPadded + local] = make_float2(total.reference, total.sum);
+    }
+  }
+}
+
+// What a leader does for one pass: adds its group to its own partial result, and either passes the sum on in its own slot
+// or, as the last leader, adds the other groups and writes the output. Its own part is in buffer 0, or was put aside.
+__device__ __forceinline__ void lead(const Params& p, const Shared& s, const Descriptor& d, float v_scale, int pass, bool aside,
+                                     int warp, int lane) {
+  int group = d.chunk / kMergeGroup * kMergeGroup, members = d.chunk - group;
+  bool last_leader = d.chunk + 1 == d.num_chunks;
+  int pieces = aside + members + (last_leader ? group / kMergeGroup : 0);
+  int turn = 1;
+#pragma unroll 1
+  for (int done = 0, kept = aside ? 0 : 1; done < pieces || kept == 1; kept = 2) {
+    int first = kept ? 1 : 0;  // buffer 0 holds the sum so far
+    int piece = done + warp - first;
+    if (warp >= first) {
+      if (piece < pieces) {
+        int at = piece - aside, slot = d.slot_base + group + at;
+        if (at < 0) slot = p.slots + d.slot_base + d.chunk;
+        if (at >= members) slot = d.slot_base + (at - members) * kMergeGroup + kMergeGroup - 1;
+        fetch(p, s, slot, pass, turn, warp, lane);
+      } else if (lane < kRowsPadded) {
+        s.sums[(turn * WARPS + warp) * kRowsPadded + lane] = make_float2(kMinusInfinity, 0.0f);
+      }
+    }
+    done += WARPS - first;
+    __syncthreads();
+    Close close = done < pieces ? Close::kBuffer : last_leader ? Close::kOutput : Close::kSlot;
+    combine(p, s, d, v_scale, pass, turn, close, d.slot_base + d.chunk);
+    __syncthreads();
+    turn ^= 1;
   }
 }
 
@@ -763,16 +756,25 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   int stage = 0;        // of the next slab to use
   uint32_t parity = 0;  // of its barrier
   int at = blockIdx.x;
-  int late = 0, leader = 0;  // descriptors that lead and are not the last of this bin: how many, the last of them
+  int late = 0, late_at = 0;  // descriptors that lead and are not the last of this bin: how many, the last of them
+  // The request, head and successor of the descriptor after this one, known one descriptor ahead so that its queries can
+  // be asked for when this one begins.
+  auto peek = [&](int index) {
+    const int4* from = reinterpret_cast<const int4*>(p.map + index);
+    int4 head = __ldg(from);
+    return make_int3(head.x, head.y, __ldg(reinterpret_cast<const int*>(from + 2)));
+  };
+  int3 after = make_int3(0, 0, -1), beyond = after;
+  if (d.next >= 0) after = peek(d.next);
   if (d.num_tokens) {
-    queries.store(p, s, d.request, d.kv_head, 0);
+    queries.store(s);
     __syncthreads();
   }
 
   while (d.num_tokens) {
-    // What comes next is loaded now, so that it is here when this descriptor ends.
     bool has_after = d.next >= 0;
-    int2 after = has_after ? __ldg(reinterpret_cast<const int2*>(p.map + d.next)) : make_int2(0, 0);  // request, head
+    if (has_after && after.z >= 0) beyond = peek(after.z);
+    float v_scale = p.v_scale ? __ldg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
     int slabs = (d.num_tokens + kSlab - 1) / kSlab;
 #pragma unroll 1
     for (int pass = 0; pass < kPasses; ++pass) {
@@ -804,27 +806,27 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
       else if (lane < kRowsPadded) s.sums[warp * kRowsPadded + lane] = make_float2(kMinusInfinity, 0.0f);
       if (lane == 0) s.stages[warp] = emptied;
       __syncthreads();
-      finish(p, s, d, pass);
-      if (!last_pass) queries.store(p, s, d.request, d.kv_head, pass + 1);
-      else if (has_after) queries.store(p, s, after.x, after.y, 0);
+      bool leader = leads(d);
+      Close close = d.num_chunks == 1 ? Close::kOutput : leader && !has_after ? Close::kBuffer : Close::kSlot;
+      combine(p, s, d, v_scale, pass, 0, close, (leader ? p.slots : 0) + d.slot_base + d.chunk);
+      if (!last_pass || has_after) queries.store(s);
       if (TIMELINE) combined = ptx::global_nanoseconds();
       __syncthreads();
+      if (leader) {
+        if (!has_after) lead(p, s, d, v_scale, pass, false, warp, lane);
+        else if (last_pass) ++late, late_at = at;
+      }
       if (kCombineInRing && warp < slabs) {  // the stage that held the combine buffer
         ptx::fence_copy_engine();
         __syncwarp();
         loader.issue(p, s, emptied, warp, lane);
-      }
-      if (leads(d)) {
-        int first_row = pass * kRowsAPass;
-        if (!has_after) forget(p, d.slot_base, d.chunk, d.num_chunks, first_row, min(kRowsAPass, kRows - first_row), false);
-        else if (last_pass) ++late, leader = at;
       }
       if constexpr (TIMELINE) {
         if (threadIdx.x == 0 && last_pass) {
           uint64_t* row = p.timeline + int64_t(at) * kTimelineColumns;
           uint64_t now = ptx::global_nanoseconds();
           row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = now;
-          row[5] = ptx::sm_id(), row[6] = leads(d), row[7] = blockIdx.x;
+          row[5] = ptx::sm_id(), row[6] = leader, row[7] = blockIdx.x;
           began = now;
         }
       }
@@ -832,12 +834,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
     if (!has_after) break;
     at = d.next;
     d = p.map[at];
+    after = beyond;
   }
-  if (late == 1) {
-    lead_late(p, p.map[leader]);
-  } else if (late > 1) {  // only a map that is no contiguous fill
-    for (at = blockIdx.x; at >= 0; at = p.map[at].next)
-      if (p.map[at].next >= 0 && leads(p.map[at])) lead_late(p, p.map[at]);
+  // Normally there is at most one: a contiguous fill gives a bin one piece that began in another bin.
+  if (late > 1) late_at = blockIdx.x;
+  for (; late > 0; late_at = d.next) {
+    d = p.map[late_at];
+    if (!leads(d) || d.next < 0) continue;
+    float v_scale = p.v_scale ? __ldg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
+    for (int pass = 0; pass < kPasses; ++pass) lead(p, s, d, v_scale, pass, true, warp, lane);
+    --late;
   }
   write_empties(p, num_empty);
 }

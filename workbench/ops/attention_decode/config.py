@@ -145,7 +145,7 @@ class AttentionConfig:
         warp_rows = shape.rows_padded * shape.head_dim * 4
         combine = 0 if warp_rows <= shape.stage_bytes else self.warps * warp_rows
         queries = shape.rows_padded * shape.head_dim * 2
-        sums = self.warps * shape.rows_padded * 8 + shape.rows_padded * 4
+        sums = 2 * self.warps * shape.rows_padded * 8 + shape.rows_padded * 4
         scales = self.warps * self.stages * SLAB * 4 if shape.k_scale_per_token else 0
         barriers = self.warps * self.stages * 8
         return ring + combine + queries + sums + scales + barriers + 4 * self.warps
