@@ -7,6 +7,7 @@ fixture.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import hypothesis
@@ -14,6 +15,10 @@ import pytest
 
 from workbench import settings
 from workbench.gpu.driver import probe
+
+# Where no GPU is, Triton's kernels run in its interpreter; Triton reads this when it is first imported.
+if probe().problem:
+    os.environ["TRITON_INTERPRET"] = "1"
 
 # A busy machine is slow, not wrong. What Hypothesis sets by itself on CI machines stays.
 hypothesis.settings.register_profile("workbench", deadline=None)

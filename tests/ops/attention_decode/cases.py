@@ -38,7 +38,7 @@ def shuffled(lengths: Any, num_kv_heads: int, num_ctas: int, tile: int) -> list[
     for head, request in itertools.product(range(num_kv_heads), range(len(lengths))):
         tiles, first = -(-int(lengths[request]) // tile), 0
         while first < tiles:
-            count = min(int(rng.integers(1, 12)), tiles - first)
+            count = min(int(rng.integers(1, 8)), tiles - first)
             pieces.append((head, request, first, count))
             first += count
     rng.shuffle(pieces)
