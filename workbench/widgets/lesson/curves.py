@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidArgument
-from workbench.widgets.colours import LIGHT
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-HUES = (LIGHT.requests[1], LIGHT.requests[0], LIGHT.requests[2], LIGHT.requests[4], LIGHT.slate)
+HUES = ("#4f7fc4", "#d9622b", "#3f9d78", "#c99634", "#8a6fb8")
 NEUTRAL = "#7d8894"
-"""Text and axes: legible on JupyterLab's light and dark page, which plotly cannot follow."""
+"""Text and axes. All of these are legible on JupyterLab's light and dark page, whose colours plotly cannot follow."""
 
 
 def curves(
