@@ -17,7 +17,9 @@ from workbench.measure.timing import time_interleaved
 from workbench.ops.attention_decode import (
     AttentionConfig, AttentionShape, attention_decode, attention_reference, build_task_map, upload_plan, write_dense,
 )
-from workbench.schedule import plan_decode
+from dataclasses import replace
+
+from workbench.schedule import balanced, cost_model, fixed_splits, plan_decode
 
 CASES = {
     "64x0.5K": [512] * 64,
@@ -124,20 +126,25 @@ def times():
             sets = max(2, min(24, -(-int(3e8) // (sum(L) * 256 * element))))
             xs = [make_inputs(L, cache=dtype, query=dtype, seed=s, poison=False, score_deviation=1.0) for s in range(sets)]
             A = AttentionConfig
+            cost = cost_model("H200", cache=dtype)
+            cal = balanced(replace(cost, constants=replace(cost.constants, cta_bytes_per_us=70000, descriptor_ns=1200, partial_ns=300, merge_ns=1200, merge_chunk_ns=10)))
             if dtype == "fp8":
-                runs = [("w8s6", A(stages=6), 132, "balanced"), ("w8s6 late", A(stages=6, early_map=False), 132, "balanced"), ("w8s6 nopdl", A(stages=6, pdl=False), 132, "balanced"),
-                        ("w8s6 hpc", A(stages=6), 132, "hpc-ops"), ("w8s4", A(stages=4), 132, "balanced"), ("w8s3", A(stages=3), 132, "balanced"), ("w8s3c2/132", A(stages=3, ctas_per_sm=2), 132, "balanced"), ("w8s3c2/132 late", A(stages=3, ctas_per_sm=2, early_map=False), 132, "balanced"), ("w8s3c2/264", A(stages=3, ctas_per_sm=2), 264, "balanced"),
-                        ("w8s2c2/132", A(stages=2, ctas_per_sm=2), 132, "balanced"), ("w8s2c2/132 late", A(stages=2, ctas_per_sm=2, early_map=False), 132, "balanced"),
-                        ("w8s2c2/264", A(stages=2, ctas_per_sm=2), 264, "balanced"), ("w4s5c2/132", A(warps=4, stages=5, ctas_per_sm=2), 132, "balanced"),
-                        ("w4s5c2/264", A(warps=4, stages=5, ctas_per_sm=2), 264, "balanced"), ("w4s10", A(warps=4, stages=10), 132, "balanced")]
+                runs = [("s6", A(stages=6), 132, "balanced"), ("s4 cal", A(stages=4), 132, cal), ("s3 cal", A(stages=3), 132, cal), ("s3 hpc", A(stages=3), 132, "hpc-ops"), ("s3 cal nopdl", A(stages=3, pdl=False), 132, cal),
+                        ("s3c2/132 cal", A(stages=3, ctas_per_sm=2), 132, cal), ("s3c2/264 cal", A(stages=3, ctas_per_sm=2), 264, cal), ("s2c2/132 cal", A(stages=2, ctas_per_sm=2), 132, cal), ("s2c2/264 cal", A(stages=2, ctas_per_sm=2), 264, cal),
+                        ("w4s5c2/264 cal", A(warps=4, stages=5, ctas_per_sm=2), 264, cal),
+                        ("s3 cal t32", A(stages=3, tile=32), 132, cal)]
             else:
-                runs = [("w8s3", A(stages=3), 132, "balanced"), ("w8s3 late", A(stages=3, early_map=False), 132, "balanced"), ("w8s3 hpc", A(stages=3), 132, "hpc-ops"), ("w8s2", A(stages=2), 132, "balanced"),
-                        ("w4s2c2/132", A(warps=4, stages=2, ctas_per_sm=2), 132, "balanced"), ("w4s2c2/264", A(warps=4, stages=2, ctas_per_sm=2), 264, "balanced"), ("w4s6", A(warps=4, stages=6), 132, "balanced")]
+                runs = [("s3", A(stages=3), 132, "balanced"), ("s3 cal", A(stages=3), 132, cal), ("s2 cal", A(stages=2), 132, cal), ("s2 hpc", A(stages=2), 132, "hpc-ops"), ("s2 cal nopdl", A(stages=2, pdl=False), 132, cal), ("w4s3c2/132 cal", A(warps=4, stages=3, ctas_per_sm=2), 132, cal), ("w4s3c2/264 cal", A(warps=4, stages=3, ctas_per_sm=2), 264, cal), ("s2 cal t32", A(stages=2, tile=32), 132, cal)]
+            for n in (2, 4, 8, 16, 32):
+                runs.append((f"splits{n}", A(stages=3 if dtype == "fp8" else 2), 132, fixed_splits(n)))
             variants = {}
             for label, cfg, ctas, policy in runs:
                 calls = []
                 for x in xs:
-                    tm = build_task_map(x.seq_lens, num_kv_heads=1, max_seq_len=max(L), policy=policy, config=cfg, num_ctas=ctas)
+                    if isinstance(policy, fixed_splits):
+                        tm = upload_plan(plan_decode(L, num_kv_heads=1, num_ctas=ctas, policy=policy, tile=cfg.tile))
+                    else:
+                        tm = build_task_map(x.seq_lens, num_kv_heads=1, max_seq_len=max(L), policy=policy, config=cfg, num_ctas=ctas)
                     out = torch.empty(x.q.shape, dtype=torch.bfloat16, device="cuda")
                     calls.append(lambda x=x, tm=tm, out=out, c=cfg: attention_decode(*x.arguments(), **x.keywords(), task_map=tm, out=out, config=c))
                 variants[label] = calls
@@ -194,6 +201,21 @@ def phases():
                     rows.append([a[:, 0].max() / 1000 if len(t) <= tm.num_bins else 0, *np.median(d, axis=0), *d.max(axis=0), a[:, 3].max() / 1000, a[:, 4].max() / 1000, len(t), int(t[:, 6].sum())])
                 r = np.median(np.array(rows), axis=0)
                 print(f"{dtype} {name:16s} {policy[:4]} start<= {r[0]:.2f} | median: data {r[1]:.2f} stream {r[2]:.2f} combine {r[3]:.2f} end {r[4]:.2f} | max: {r[5]:.2f} {r[6]:.2f} {r[7]:.2f} {r[8]:.2f} | combined at {r[9]:.2f} end {r[10]:.2f} us, {int(r[11])} descriptors {int(r[12])} merges", flush=True)
+
+
+def profile_map():
+    from workbench.gpu.compile import compile_kernel
+    from workbench.gpu.launch import Kernel
+    from workbench.ops.attention_decode import task_map as T
+    T.map_kernel = lambda entry, k=Kernel(compile_kernel("attention_decode/task_map.cu", "build_task_map", defines={"PROFILE": 1})): k
+    for n in (64, 2048):
+        for C in (132, 528):
+            s = torch.tensor([4096] * n, dtype=torch.int32, device="cuda")
+            tm = None
+            for _ in range(4):
+                tm = build_task_map(s, num_kv_heads=1, max_seq_len=4096, num_ctas=C, policy="balanced", out=tm)
+            torch.cuda.synchronize()
+            print("stamps", n, C, "scan, cuts, fullest, longest, written (ns):", tm.header.tolist()[3:])
 
 
 def cold():

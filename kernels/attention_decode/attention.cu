@@ -154,59 +154,79 @@ __device__ __forceinline__ int combine_quad(int row, int quad) {
   return quad ^ (kVVector == 16 ? t : (t & 1) | ((t & 2) << 1));
 }
 
-// One warp's way through the slabs of its bin, as seen by the copies (which run STAGES slabs ahead).
+// One warp's way through the slabs of its bin, as seen by the copies (which run STAGES slabs ahead). Nothing here waits for
+// memory after the start: while one descriptor is copied, the pages of the next and the descriptor after it are under way.
 struct Loader {
-  int next;          // descriptor to load after this one
-  int pass;
-  int kv_head, request, first, length;
-  int step, steps;   // slabs of this warp in the descriptor
-  int pages;         // lane i: page of slab (step & ~31) + i
+  struct Work {
+    int request, kv_head, first, length;
+    int steps;  // slabs of this warp
+    int pages;  // lane i: page of slab (step & ~31) + i
+  };
+  Work now, then;
+  int step, pass;
+  bool more;   // whether `then` holds a descriptor
+  int raw;     // lane i: word i of the descriptor after `then`
+  bool any_raw;
 
-  __device__ Loader() : next(blockIdx.x), pass(kPasses - 1), kv_head(0), request(0), first(0), length(0), step(0), steps(0),
-      pages(0) {}
-
-  __device__ __forceinline__ void read_pages(const Params& p, int warp, int lane) {
-    int s = step + lane;
-    if (s < steps) {
-      int token = first + kSlab * (warp + WARPS * s);
-      pages = __ldg(p.block_table + request * p.table_stride + (token >> p.page_shift));
+  static __device__ __forceinline__ int read(const Params& p, int index, int lane) {
+    return __ldg(reinterpret_cast<const int*>(p.map + index) + min(lane, 8));
+  }
+  static __device__ __forceinline__ void read_pages(const Params& p, Work& w, int from, int warp, int lane) {
+    int s = from + lane;
+    if (s < w.steps) {
+      int token = w.first + kSlab * (warp + WARPS * s);
+      w.pages = __ldg(p.block_table + w.request * p.table_stride + (token >> p.page_shift));
     }
   }
-
+  // `raw` becomes `then`, and the reading of what follows begins.
+  __device__ __forceinline__ void shift(const Params& p, int warp, int lane) {
+    more = any_raw;
+    if (!more) return;
+    then.request = __shfl_sync(~0u, raw, 0), then.kv_head = __shfl_sync(~0u, raw, 1);
+    then.first = __shfl_sync(~0u, raw, 2), then.length = __shfl_sync(~0u, raw, 4);
+    int slabs = (__shfl_sync(~0u, raw, 3) + kSlab - 1) / kSlab, next = __shfl_sync(~0u, raw, 8);
+    then.steps = slabs > warp ? (slabs - warp + WARPS - 1) / WARPS : 0;
+    any_raw = next >= 0;
+    if (any_raw) raw = read(p, next, lane);
+    read_pages(p, then, 0, warp, lane);
+  }
+  __device__ __forceinline__ Loader(const Params& p, int warp, int lane) : step(0), pass(0), more(false), any_raw(true) {
+    raw = read(p, blockIdx.x, lane);
+    then.pages = 0;
+    shift(p, warp, lane);
+    now = then;
+    shift(p, warp, lane);
+  }
   // Moves on to a descriptor that has a slab for this warp. False at the end of the bin.
   __device__ __forceinline__ bool advance(const Params& p, int warp, int lane) {
-    while (step >= steps) {
-      if (++pass >= kPasses) {
-        if (next < 0) {
-          pass = kPasses - 1;
-          return false;
-        }
+    while (step >= now.steps) {
+      if (pass + 1 < kPasses) {
+        ++pass;
+        if (now.steps > 32) read_pages(p, now, 0, warp, lane);
+      } else {
+        if (!more) return false;
         pass = 0;
-        const int4* d = reinterpret_cast<const int4*>(p.map + next);
-        int4 a = __ldg(d), b = __ldg(d + 1), c = __ldg(d + 2);
-        request = a.x, kv_head = a.y, first = a.z, length = b.x, next = c.x;
-        int slabs = (a.w + kSlab - 1) / kSlab;
-        steps = slabs > warp ? (slabs - warp + WARPS - 1) / WARPS : 0;
+        now = then;
+        shift(p, warp, lane);
       }
       step = 0;
-      read_pages(p, warp, lane);
     }
     return true;
   }
 
   // Starts the copies of the next slab into stage `stage`, if there is one.
   __device__ __forceinline__ void issue(const Params& p, const Shared& s, int stage, int warp, int lane) {
-    if (step >= steps && !advance(p, warp, lane)) return;
-    if (step && (step & 31) == 0) read_pages(p, warp, lane);
-    int token = first + kSlab * (warp + WARPS * step);
-    int page = __shfl_sync(~0u, pages, step & 31);
+    if (step >= now.steps && !advance(p, warp, lane)) return;
+    if (step && (step & 31) == 0) read_pages(p, now, step, warp, lane);
+    int token = now.first + kSlab * (warp + WARPS * step);
+    int page = __shfl_sync(~0u, now.pages, step & 31);
     int in_page = token & ((1 << p.page_shift) - 1);
     uint32_t barrier = s.barriers + 8 * stage;
     if constexpr (K_SCALE_PER_TOKEN) {
       if (lane < kSlab) {
-        bool live = token + lane < length;
+        bool live = token + lane < now.length;
         const uint8_t* from = reinterpret_cast<const uint8_t*>(p.k_scale) + page * p.scale_page_stride +
-                              (in_page + (live ? lane : 0)) * p.scale_token_stride + kv_head * p.scale_head_stride;
+                              (in_page + (live ? lane : 0)) * p.scale_token_stride + now.kv_head * p.scale_head_stride;
         ptx::copy_async_4(ptx::shared_address(s.k_scales + stage * kSlab + lane), from, live ? 4 : 0);
       }
       ptx::arrive_after_copies(barrier);
@@ -217,8 +237,8 @@ struct Loader {
 #pragma unroll
       for (int box = 0; box < kBoxes; ++box) {
         int dim = box * (kBoxBytes / kElement);
-        ptx::copy_box(to + box * kSlab * kBoxBytes, &p.k_map, barrier, dim, kv_head, in_page, page);
-        ptx::copy_box(to + kSlabBytes + box * kSlab * kBoxBytes, &p.v_map, barrier, dim, kv_head, in_page, page);
+        ptx::copy_box(to + box * kSlab * kBoxBytes, &p.k_map, barrier, dim, now.kv_head, in_page, page);
+        ptx::copy_box(to + kSlabBytes + box * kSlab * kBoxBytes, &p.v_map, barrier, dim, now.kv_head, in_page, page);
       }
     }
     ++step;
@@ -232,28 +252,28 @@ struct Queries {
   static constexpr int kLoads = kRowsPadded * kRowPieces;               // 16-byte loads of the CTA
   static constexpr int kEach = (kLoads + kThreads - 1) / kThreads;
   uint4 raw[kEach];
-  float scale[kEach];  // of the row
+  float q_scale[kEach], k_scale;
 
   __device__ __forceinline__ void load(const Params& p, int request, int kv_head, int pass) {
+    k_scale = !K_SCALE_PER_TOKEN && p.k_scale ? __ldg(p.k_scale) : 1.0f;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       int at = i * kThreads + threadIdx.x;
       int local = at / kRowPieces, row = pass * kRowsAPass + local, dim = at % kRowPieces * kPieceDims;
       raw[i] = make_uint4(0, 0, 0, 0);
-      scale[i] = p.scale;
+      q_scale[i] = 1.0f;
       if (local < kRowsAPass && row < kRows) {
         const uint8_t* q = p.q + (request * int64_t(Q_LEN) + row / GROUP) * p.q_token_stride +
                            (kv_head * GROUP + row % GROUP) * p.q_head_stride + dim * kQElement;
         raw[i] = __ldg(reinterpret_cast<const uint4*>(q));
         int64_t token = request * int64_t(Q_LEN) + row / GROUP;
-        if (p.q_scale) scale[i] *= __ldg(p.q_scale + token * (p.kv_heads * GROUP) + kv_head * GROUP + row % GROUP);
-        if (!K_SCALE_PER_TOKEN && p.k_scale) scale[i] *= __ldg(p.k_scale);
+        if (p.q_scale) q_scale[i] = __ldg(p.q_scale + token * (p.kv_heads * GROUP) + kv_head * GROUP + row % GROUP);
       }
     }
   }
 
   // Stores q as mma fragments and the scale of each row.
-  __device__ __forceinline__ void store(const Shared& s) const {
+  __device__ __forceinline__ void store(const Shared& s, float scale) const {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       int at = i * kThreads + threadIdx.x;
@@ -295,7 +315,7 @@ struct Queries {
           int j = kBoxPieces == 8 ? piece / 8 * 2 + piece % 2 : 0;
           s.q[((j * kKStepsAPiece + inside) * kRowsPadded + row) * 4 + t] = make_uint2(half[2 * d], half[2 * d + 1]);
         }
-        if (at % kRowPieces == 0) s.row_scale[row] = scale[i] * shift;
+        if (at % kRowPieces == 0) s.row_scale[row] = scale * q_scale[i] * k_scale * shift;
       }
     }
   }
@@ -742,16 +762,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   if (!p.early_map) ptx::wait_for_dependencies();
   Descriptor d = p.map[blockIdx.x];
   int num_empty = __ldg(p.header + kNumEmpty);
-  Loader loader;
-  bool any = loader.advance(p, warp, lane);
+  Loader loader(p, warp, lane);
   if (p.early_map) ptx::wait_for_dependencies();
   uint64_t began = TIMELINE ? ptx::global_nanoseconds() : 0;
   Queries queries;
   if (d.num_tokens) queries.load(p, d.request, d.kv_head, 0);
-  if (any) {
 #pragma unroll 1
-    for (int i = 0; i < STAGES; ++i) loader.issue(p, s, i, warp, lane);
-  }
+  for (int i = 0; i < STAGES; ++i) loader.issue(p, s, i, warp, lane);
   Lane place(lane);
   int stage = 0;        // of the next slab to use
   uint32_t parity = 0;  // of its barrier
@@ -767,7 +784,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   int3 after = make_int3(0, 0, -1), beyond = after;
   if (d.next >= 0) after = peek(d.next);
   if (d.num_tokens) {
-    queries.store(s);
+    queries.store(s, p.scale);
     __syncthreads();
   }
 
@@ -809,7 +826,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
       bool leader = leads(d);
       Close close = d.num_chunks == 1 ? Close::kOutput : leader && !has_after ? Close::kBuffer : Close::kSlot;
       combine(p, s, d, v_scale, pass, 0, close, (leader ? p.slots : 0) + d.slot_base + d.chunk);
-      if (!last_pass || has_after) queries.store(s);
+      if (!last_pass || has_after) queries.store(s, p.scale);
       if (TIMELINE) combined = ptx::global_nanoseconds();
       __syncthreads();
       if (leader) {

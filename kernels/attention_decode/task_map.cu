@@ -17,6 +17,10 @@
 #include "attention_decode/task_map.cuh"
 #include "common/ptx.cuh"
 
+#ifndef PROFILE
+#define PROFILE 0  // 1: nanoseconds of the stages go to header[3..7]
+#endif
+
 constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / 32;
 constexpr int kFloors = 6;  // bins of at least 1, 2, 4, 8, 16, 32 tiles
@@ -173,6 +177,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
 
   ptx::launch_dependents();
   ptx::wait_for_dependencies();
+  uint64_t t0 = PROFILE ? ptx::global_nanoseconds() : 0;
+  auto stamp = [&](int i) {
+    if (PROFILE && blockIdx.x == 0 && threadIdx.x == 0) p.header[i] = int(ptx::global_nanoseconds() - t0);
+  };
   // 1: each thread sums a run of consecutive requests, then the runs are scanned.
   int each = (p.batch + kThreads - 1) / kThreads;
   int from = min(int(threadIdx.x) * each, p.batch), to = min(from + each, p.batch);
@@ -203,6 +211,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
   if (threadIdx.x < kCutArrays) unusable[threadIdx.x] = 0;
   __syncthreads();
 
+  stamp(3);
   int chosen = kUpstream;
   bool timed_usable = false;
   int reach = even / kSnapShare;
@@ -235,6 +244,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
     __syncthreads();
   }
 
+  stamp(4);
   auto cuts_of = [&](int candidate) {
     Cuts cuts{nullptr, upstream, p.num_ctas, total};
     if (candidate >= kFirstFloor && candidate < kEven) cuts.budget = 1 << (candidate - kFirstFloor);
@@ -269,6 +279,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
     if (threadIdx.x <= kEven) fullest[threadIdx.x] = min(cuts_of(threadIdx.x).budget, total);
     __syncthreads();
 
+    stamp(5);
     // 2c: the longest bin and the most pieces of a request. The fills considered share the warps.
     int number = 0;
     for (int candidate = 0; candidate < kCandidates; ++candidate) number += considered(candidate);
@@ -304,6 +315,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
     }
   }
 
+  stamp(6);
   // 3: write. An item-start descriptor lies at num_ctas + kv_head * max_batch + request.
   Cuts cuts = cuts_of(chosen);
   auto write = [&](int index, int bin, int low, const Stream::Item& item) {
@@ -341,6 +353,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
       if (cuts(bin) != start) write(p.num_ctas + head * p.max_batch + request, bin, start, {head, request, start, end});
     }
   }
+  stamp(7);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     p.header[kNumEmpty] = p.batch - busy;
     p.header[kPolicyChosen] = chosen;
