@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 
@@ -13,13 +14,10 @@ from workbench.ops.attention_decode.checks import (
     check_steps,
     check_task_map,
     infer_shape,
-    one_of,
     shape_of,
 )
 from workbench.ops.attention_decode.config import (
-    GROUPS,
-    HEAD_DIMS,
-    Q_LENS,
+    PARAMETERS,
     AttentionConfig,
     AttentionShape,
     default_config,
@@ -98,15 +96,17 @@ def _choose(
     cache: torch.dtype,
     query: torch.dtype,
     k_scale_per_token: bool,
-    config: AttentionConfig | None,
+    given: tuple[Any, ...] | None,
 ) -> AttentionConfig:
-    """The configuration that runs a shape: the given one, checked, or the default."""
-    return _checked(shape_of(head_dim, group, q_len, cache, query, k_scale_per_token), config)
+    """The configuration that runs a shape: the one with the given values, checked, or the default."""
+    return _checked(shape_of(head_dim, group, q_len, cache, query, k_scale_per_token), given)
 
 
 @lru_cache(maxsize=1024)
-def _checked(shape: AttentionShape, config: AttentionConfig | None) -> AttentionConfig:
-    return (config or default_config(shape)).check(shape)
+def _checked(shape: AttentionShape, given: tuple[Any, ...] | None) -> AttentionConfig:
+    if given is None:
+        return default_config(shape)
+    return AttentionConfig(**dict(zip(PARAMETERS, given, strict=True))).check(shape)
 
 
 def attention_decode(
@@ -171,14 +171,13 @@ def attention_decode(
     NoGpu
         Without a GPU.
     """
-    check_arguments(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, scale, out)
+    head_dim, group, q_len = check_arguments(
+        q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, scale, out
+    )
     check_steps(q=q, k_cache=k_cache, v_cache=v_cache)
-    kv_heads = k_cache.shape[2]
-    head_dim = one_of("head_dim", q.shape[2], HEAD_DIMS)
-    group = one_of("the number of query heads a KV head", q.shape[1] // kv_heads, GROUPS)
-    q_len = one_of("q_len", q_len, Q_LENS)
     per_token = k_scale is not None and k_scale.ndim == 3
-    config = _choose(head_dim, group, q_len, k_cache.dtype, q.dtype, per_token, config)
+    given = None if config is None else tuple(getattr(config, name) for name in PARAMETERS)
+    config = _choose(head_dim, group, q_len, k_cache.dtype, q.dtype, per_token, given)
     if not q.is_cuda:
         raise InvalidArgument(
             f"q is on {q.device}; move the tensors to a CUDA device. On a CPU, attention_decode_triton runs in "
@@ -187,7 +186,7 @@ def attention_decode(
     if task_map is None:
         task_map = build_task_map(
             seq_lens,
-            num_kv_heads=kv_heads,
+            num_kv_heads=k_cache.shape[2],
             max_seq_len=block_table.shape[1] * k_cache.shape[1],
             q_len=q_len,
             config=config,

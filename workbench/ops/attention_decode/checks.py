@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from workbench.errors import InvalidArgument
-from workbench.ops.attention_decode.config import PAGE_SIZES, AttentionShape
+from workbench.ops.attention_decode.config import GROUPS, HEAD_DIMS, PAGE_SIZES, Q_LENS, AttentionShape
 
 if TYPE_CHECKING:
     from workbench.ops.attention_decode.task_map import TaskMap
@@ -51,7 +51,7 @@ def shape_of(
 
 
 def one_of(name: str, value: int, allowed: tuple[int, ...]) -> int:
-    """Return the allowed value that ``value`` equals: a number even where a compiler traces with a symbol.
+    """Return the allowed value that ``value`` equals, a number also where ``value`` is a symbol.
 
     Raises
     ------
@@ -76,8 +76,13 @@ def check_arguments(
     q_len: int,
     scale: float | None,
     out: torch.Tensor | None,
-) -> None:
+) -> tuple[int, int, int]:
     """Check a call of :func:`attention_decode`, all but which device it is on.
+
+    Returns
+    -------
+    head_dim, group, q_len : int
+        What a kernel is compiled for; numbers even where a compiler traces with symbols.
 
     Raises
     ------
@@ -100,6 +105,11 @@ def check_arguments(
             f"out is {out.dtype} {tuple(out.shape)} with strides {out.stride()}; give contiguous torch.bfloat16 "
             f"{tuple(q.shape)}."
         )
+    return (
+        one_of("head_dim", q.shape[2], HEAD_DIMS),
+        one_of("the number of query heads a KV head", heads // kv_heads, GROUPS),
+        one_of("q_len", q_len, Q_LENS),
+    )
 
 
 def _check_one_device(q: torch.Tensor, *others: torch.Tensor | None) -> None:
@@ -126,6 +136,8 @@ def _check_caches(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor)
             f"k_cache is {k_cache.dtype} {tuple(k_cache.shape)} and v_cache {v_cache.dtype} {tuple(v_cache.shape)}; "
             "give two caches of one type and shape [pages, page_size, kv_heads, head_dim]."
         )
+    if k_cache.shape[0] == 0:
+        raise InvalidArgument("the caches hold no page; give at least one.")
     if k_cache.shape[3] != q.shape[2]:
         raise InvalidArgument(f"head_dim is {q.shape[2]} in q and {k_cache.shape[3]} in the caches; they must agree.")
     if k_cache.shape[1] not in PAGE_SIZES:

@@ -72,7 +72,7 @@ class AttentionShape:
         if self.query == "fp8" and self.cache != "fp8":
             raise InvalidArgument("an FP8 query needs an FP8 cache; give q in bf16.")
         if self.k_scale_per_token and self.cache != "fp8":
-            raise InvalidArgument("K scales a token exist for an FP8 cache only.")
+            raise InvalidArgument("K scales a token exist for an FP8 cache only; give k_scale as [1] or not at all.")
 
     @property
     def rows(self) -> int:
