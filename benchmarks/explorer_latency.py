@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
 import tempfile
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,6 +75,7 @@ def measure(moves: int) -> dict[str, object]:
     executable = settings.chromium()
     if executable is None:
         raise SystemExit("no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM")
+    busy = _busy_share()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_notebook(folder / "latency.ipynb", [NOTEBOOK])
@@ -100,6 +103,7 @@ def measure(moves: int) -> dict[str, object]:
         "what": "explorer: step slider moved, kernel round trip included",
         "date": datetime.now(UTC).date().isoformat(),
         "machine": {"cpu": _cpu(), "cores": _cores(), "python": platform.python_version(), "chromium": version},
+        "busy_before": busy,
         "panels": panels,
         "moves": moves,
         "input_to_end_of_draw": summary(drawn),
@@ -109,9 +113,22 @@ def measure(moves: int) -> dict[str, object]:
     }
 
 
-def _cores() -> int:
-    import os
+def _busy_share(seconds: float = 3.0) -> float | None:
+    """Share of all cores that is busy before anything is measured: on a busy machine the times mean little."""
+    stat = Path("/proc/stat")
+    if not stat.is_file():
+        return None
 
+    def read() -> tuple[int, int]:
+        ticks = [int(value) for value in stat.read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
+        return sum(ticks), ticks[3] + ticks[4]
+
+    (total, idle), _ = read(), time.sleep(seconds)
+    later_total, later_idle = read()
+    return round(1 - (later_idle - idle) / (later_total - total), 2)
+
+
+def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,7 @@ class Scene:
     def to_message(self) -> dict[str, Any]:
         """The scene as plain data; arrays as bytes, little-endian, in the types that `Panel` names."""
         message = {
-            name: [asdict(item) for item in getattr(self, name)] for name in ("sentence", "rows", "legend", "layouts")
+            name: [_plain(item) for item in getattr(self, name)] for name in ("sentence", "rows", "legend", "layouts")
         }
         plain = {name: getattr(self, name) for name in ("columns", "sms", "unit", "order", "description", "mark")}
         lists = {"header": list(self.header), "footer": list(self.footer)}
@@ -284,6 +284,13 @@ def _labels(lines: Sequence[Line], height: int, scale: float) -> tuple[Label, ..
     )
 
 
+def _plain(value: Any) -> Any:
+    """Frozen dataclasses and tuples as dictionaries and lists; unlike ``asdict`` it copies nothing else."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return {name: _plain(item) for name, item in vars(value).items()} if is_dataclass(value) else value
+
+
 def _panel_message(panel: Panel) -> dict[str, Any]:
     message: dict[str, Any] = {}
     for spec in fields(panel):
@@ -291,7 +298,7 @@ def _panel_message(panel: Panel) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             message[spec.name] = value.tobytes()
         elif spec.name == "blocks":
-            message[spec.name] = [asdict(block) for block in value]
+            message[spec.name] = [_plain(block) for block in value]
         elif spec.name != "lines":
             message[spec.name] = value
     return message
