@@ -214,7 +214,7 @@ def _shared_bytes(batch: int, num_ctas: int) -> int:
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _decides(policy: Any, num_ctas: int, tile: int) -> tuple[str, list[int]]:
     """Name of a policy and the integers that the kernel decides by; none of them means upstream's rule."""
-    chosen = resolve(policy)
+    chosen = _named(policy) if isinstance(policy, str) else resolve(policy)
     if isinstance(chosen, hpc_ops):
         return chosen.name, []
     if isinstance(chosen, balanced):
@@ -223,6 +223,9 @@ def _decides(policy: Any, num_ctas: int, tile: int) -> tuple[str, list[int]]:
         f"policy {chosen.name} is not built on the GPU (hpc-ops and balanced are). "
         "Plan it with plan_decode(...) and pass the plan to upload_plan."
     )
+
+
+_named = lru_cache(maxsize=64)(resolve)
 
 
 @lru_cache(maxsize=256)

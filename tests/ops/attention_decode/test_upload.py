@@ -1,0 +1,117 @@
+"""The device form of a plan: a CTA that follows it does what the plan says, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops.attention_decode.cases import shuffled
+from workbench.errors import InvalidArgument, InvalidPlan
+from workbench.ops.attention_decode import TaskMap, upload_plan, write_dense
+from workbench.ops.attention_decode.upload import descriptor_rows
+from workbench.schedule import DecodePlan, plan_decode
+
+POLICIES: list[Any] = ["hpc-ops", "balanced", "lpt", "fixed_splits(3)", "fixed_chunk(128)", shuffled]
+
+plans = st.builds(
+    plan_decode,
+    st.lists(st.sampled_from([0, 1, 63, 64, 65, 500, 3000]), max_size=12),
+    num_kv_heads=st.integers(1, 3),
+    num_ctas=st.integers(1, 20),
+    policy=st.sampled_from(POLICIES),
+    tile=st.sampled_from([32, 64, 128]),
+    min_process_len=st.sampled_from([0, 64, 512]),
+    q_len=st.integers(1, 4),
+)
+
+
+def follow(rows: np.ndarray, num_bins: int) -> list[list[np.ndarray]]:
+    """The descriptors that each CTA meets, in its order."""
+    bins = []
+    for cta in range(num_bins):
+        at, met = (cta if rows[cta, 3] else -1), []
+        while at >= 0:
+            met.append(rows[at])
+            at = int(rows[at, 8])
+        bins.append(met)
+    return bins
+
+
+@given(plans)
+def test_following_the_rows_is_the_plan(plan: DecodePlan) -> None:
+    rows, empties, _ = descriptor_rows(plan)
+    bins = follow(rows, plan.num_bins)
+    assert [len(met) for met in bins] == np.diff(plan.bin_offsets).tolist()
+    met = [row for each in bins for row in each]
+    for row, descriptor in zip(met, plan.descriptors, strict=True):
+        request, head, first, tokens, length, _, pieces, *_ = row.tolist()
+        assert (request, head) == (descriptor["request"], descriptor["kv_head"])
+        assert (first, tokens) == (descriptor["first_token"], descriptor["num_tokens"])
+        assert (length, pieces) == (plan.lengths[request], plan.chunk_counts[head, request])
+    assert empties.tolist() == np.flatnonzero(plan.lengths == 0).tolist()
+
+
+@given(plans)
+def test_pieces_have_slots_of_their_own_and_numbers_in_the_order_of_their_ctas(plan: DecodePlan) -> None:
+    """Whoever has a higher number may wait for the lower ones, so these must lie in earlier CTAs or before it."""
+    rows, _, num_slots = descriptor_rows(plan)
+    slots: list[int] = []
+    numbers: dict[tuple[int, int], list[int]] = {}
+    for met in follow(rows, plan.num_bins):
+        for request, head, _, _, _, number, pieces, base, *_ in (row.tolist() for row in met):
+            numbers.setdefault((head, request), []).append(number)
+            if pieces > 1:
+                slots.append(base + number)
+    assert all(found == list(range(len(found))) for found in numbers.values())
+    assert len(set(slots)) == len(slots)
+    assert all(0 <= slot < num_slots for slot in slots)
+
+
+@given(plans)
+def test_a_map_reads_back_as_its_plan(plan: DecodePlan) -> None:
+    task_map = upload_plan(plan, "cpu")
+    assert np.array_equal(task_map.plan(plan.lengths).descriptors, plan.descriptors)
+    assert (task_map.batch, task_map.num_bins, task_map.q_len) == (plan.problem.batch, plan.num_bins, plan.q_len)
+    assert int(task_map.header[0]) == int((plan.lengths == 0).sum())
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"num_tiles": [1, 1]}, "request 0: tiles? 1 .*assigned to no CTA"),
+        ({"first_tile": [0, 1]}, "request 0: tiles? 1 assigned twice, to CTA 0 and CTA 1"),
+        ({"num_tiles": [2, 9]}, "reads past the end: request 0 has 4 tiles"),
+        ({"request": [0, 7]}, "names something that does not exist"),
+    ],
+    ids=["left out", "twice", "outside", "no such request"],
+)
+def test_a_wrong_plan_is_refused_in_the_validators_words(columns: dict[str, list[int]], words: str) -> None:
+    plan = plan_decode(
+        [200], num_kv_heads=1, num_ctas=2, policy=lambda *_: [[(0, 0, 0, 2)], [(0, 0, 2, 2)]], min_process_len=0
+    )
+    upload_plan(plan, "cpu")
+    wrong = replace(plan, **{name: np.array(values, np.int32) for name, values in columns.items()})
+    with pytest.raises(InvalidPlan, match=words):
+        upload_plan(wrong, "cpu")
+
+
+def test_a_users_wrong_scheduler_never_gets_that_far() -> None:
+    with pytest.raises(InvalidPlan, match="assigned to no CTA"):
+        plan_decode([200], num_kv_heads=1, num_ctas=2, policy=lambda *_: [[(0, 0, 0, 2)], []])
+
+
+def test_the_dense_format_is_upstreams_only() -> None:
+    lengths = torch.tensor([100, 200], dtype=torch.int32)
+
+    def uploaded(**arguments: Any) -> TaskMap:
+        return upload_plan(plan_decode([100, 200], num_kv_heads=1, num_ctas=4, **arguments), "cpu")
+
+    for task_map in (uploaded(policy="balanced"), uploaded(policy="hpc-ops", tile=32)):
+        with pytest.raises(InvalidArgument, match="the dense format exists for policy hpc-ops with 64-token tiles"):
+            write_dense(task_map, lengths)
