@@ -74,67 +74,60 @@ CASES = (
 )
 """Between them these notice every fault; each fault is tried on all."""
 
-_ADD = "add(total, part[i], piece[i])"
-_ONE = "1.0f"
+_REFERENCE_LOST = "make_float2(total.reference, piece[w].y)"
+_DIVIDED = "make_float4({0}.o.x / {0}.sum, {0}.o.y / {0}.sum, {0}.o.z / {0}.sum, {0}.o.w / {0}.sum)"
 
 MUTANTS = (
     _mutant(
         "pieces weigh alike",
-        (
-            "void merge(",
-            _ADD,
-            "add(total, make_float4(part[i].x / piece[i].y, part[i].y / piece[i].y, part[i].z / piece[i].y, "
-            "part[i].w / piece[i].y), make_float2(total.reference, 1.0f))",
-        ),
+        ("void store_partial(", "present(x.o)", f"present({_DIVIDED.format('x')})"),
+        ("void store_partial(", "make_float2(x.reference, x.sum)", "make_float2(0.0f, 1.0f)"),
+        ("void combine(", "= total.o;", f"= {_DIVIDED.format('total')};"),
+        ("void combine(", "make_float2(total.reference, total.sum)", "make_float2(0.0f, 1.0f)"),
     ),
     _mutant(
         "merge without references",
-        ("void merge(", _ADD, "add(total, part[i], make_float2(total.reference, piece[i].y))"),
+        ("void combine(", "add(total, part[w], piece[w])", f"add(total, part[w], turn ? {_REFERENCE_LOST} : piece[w])"),
     ),
     _mutant(
-        "sum of earlier groups not rescaled",
-        ("void merge(", "factor = rescale(total.reference, most)", "factor = 1.0f"),
+        "warps without references",
+        ("void combine(", "add(total, part[w], piece[w])", f"add(total, part[w], turn ? piece[w] : {_REFERENCE_LOST})"),
     ),
-    _mutant("last piece dropped", ("void merge(", "if (c + i < count)", "if (c + i + 1 < count)")),
-    _mutant("first piece dropped", ("void merge(", "if (c + i < count)", "if (c + i && c + i < count)")),
     _mutant(
-        "last group of pieces dropped",
-        ("bool merge_if_last(", "groups, kMergeGroup, true", "groups - 1, kMergeGroup, true"),
+        "last piece dropped",
+        ("void combine(", "= total.o;", "= make_float4(0, 0, 0, 0);"),
+        ("void combine(", "make_float2(total.reference, total.sum)", "make_float2(kMinusInfinity, 0.0f)"),
     ),
+    _mutant("first piece dropped", ("void lead(", "piece = done + warp - first", "piece = done + warp - first + 1")),
+    _mutant(
+        "piece before the leader dropped", ("void lead(", "aside + members +", "aside + (members ? members - 1 : 0) +")
+    ),
+    _mutant("groups of pieces dropped", ("void lead(", "(last_leader ? group / kMergeGroup : 0)", "0")),
     _mutant(
         "no rescale in the online softmax",
-        ("void move_reference(", "ptx::exp2(reference.x - most_x)", _ONE),
-        ("void move_reference(", "ptx::exp2(reference.y - most_y)", _ONE),
+        ("void move_reference(", "ptx::exp2(reference.x - most_x)", "1.0f"),
+        ("void move_reference(", "ptx::exp2(reference.y - most_y)", "1.0f"),
     ),
     _mutant("reference hardly ever moved", ("constexpr float kLazyRescale", "= 8.0f", "= 60.0f")),
     _mutant(
-        "warps without references",
-        (
-            "void finish(",
-            "s.sums[w * kRowsPadded + local]);",
-            "make_float2(total.reference, s.sums[w * kRowsPadded + local].y));",
-        ),
-    ),
-    _mutant(
         "K and V scale swapped",
         ("struct Queries {", "p.k_scale", "p.v_scale"),
-        ("void store_output(", "p.v_scale)", "p.k_scale)"),
-        ("void store_output(", "__ldg(p.v_scale +", "__ldg(p.k_scale +"),
+        ("attention_decode(const", "p.v_scale ? __ldg(p.v_scale + ", "p.k_scale ? __ldg(p.k_scale + "),
     ),
     _mutant("q scale dropped", ("struct Queries {", "if (p.q_scale)", "if (false)")),
-    _mutant("V scale of the first head", ("void store_output(", "(p.v_scale_per_head ? kv_head : 0)", "0")),
+    _mutant("V scale of the first head", ("attention_decode(const", "(p.v_scale_per_head ? d.kv_head : 0)", "0")),
     _mutant(
         "K scales of other tokens",
         ("void slab(", "k_scales[g], high = k_scales[g + 8]", "k_scales[g + 8], high = k_scales[g]"),
     ),
-    _mutant("power of two of q lost", ("struct Queries {", "p.scale * shift", "p.scale")),
+    _mutant("power of two of q lost", ("struct Queries {", "* k_scale * shift", "* k_scale")),
     _mutant("one key too many", ("void slab(", "length - Q_LEN + 1 + ", "length - Q_LEN + 2 + ")),
     _mutant("one key too few", ("void slab(", "length - Q_LEN + 1 + ", "length - Q_LEN + ")),
     _mutant("no causal tail", ("void slab(", "length - Q_LEN + 1 + ", "length + 0 * ")),
     _mutant("tail in a full slab not masked", ("void slab(", "kSlab > length - Q_LEN + 1", "kSlab > length")),
     _mutant(
         "rows that see nothing divided by zero",
-        ("void store_output(", "x.sum > 0.0f ? __fdividef(1.0f, x.sum) : 0.0f", "__fdividef(1.0f, x.sum)"),
+        ("void store_output(", "x.sum > 0.0f ? __fdividef(v_scale, x.sum) : 0.0f", "__fdividef(v_scale, x.sum)"),
     ),
     _mutant(
         "reference of nothing subtracted",
@@ -150,9 +143,16 @@ MUTANTS = (
             "",
         ),
     ),
-    _mutant("pages read once", ("struct Loader {", "if (step && (step & 31) == 0) read_pages(p, warp, lane);", "")),
-    _mutant("K of the first head", ("struct Loader {", "&p.k_map, barrier, dim, kv_head", "&p.k_map, barrier, dim, 0")),
-    _mutant("V of the first head", ("struct Loader {", "&p.v_map, barrier, dim, kv_head", "&p.v_map, barrier, dim, 0")),
+    _mutant(
+        "pages read once",
+        ("struct Loader {", "if (step && (step & 31) == 0) read_pages(p, now, step, warp, lane);", ""),
+    ),
+    _mutant(
+        "K of the first head", ("struct Loader {", "&p.k_map, barrier, dim, now.kv_head", "&p.k_map, barrier, dim, 0")
+    ),
+    _mutant(
+        "V of the first head", ("struct Loader {", "&p.v_map, barrier, dim, now.kv_head", "&p.v_map, barrier, dim, 0")
+    ),
     _mutant(
         "halves of a slab of P exchanged",
         (
@@ -172,9 +172,12 @@ MUTANTS = (
     ),
     _mutant(
         "queries of the request before",
-        ("attention_decode(const", "else if (has_after) queries.store(p, s, after.request, after.kv_head, 0);", ""),
+        ("attention_decode(const", "if (!last_pass || has_after) queries.store", "if (!last_pass) queries.store"),
     ),
-    _mutant("counter not reset", ("bool arrives_last(", "if (last) *counter = 0;", "")),
+    _mutant(
+        "used slots not emptied",
+        ("void fetch(", "__stcg(from + at, make_float4(nothing, nothing, nothing, nothing));", ""),
+    ),
     _mutant("empty requests not written", ("attention_decode(const", "write_empties(p, num_empty);", "")),
 )
 

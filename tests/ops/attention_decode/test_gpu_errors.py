@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -52,6 +53,51 @@ def test_score_distributions(case: Case, deviation: float, ruling: str | None, r
 @pytest.mark.parametrize("case", mutants.CASES, ids=str)
 def test_smallest_batches(case: Case, lengths: tuple[int, ...], record_errors: Record) -> None:
     check(replace(case, lengths=lengths, policy="balanced"), record_errors)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        replace(mutants.CASES[at], policy=policy, num_ctas=num_ctas, lengths=(9000, 1, 0, 700), ruling=None)
+        for at, policy, num_ctas in itertools.product(range(4), ("shuffled", "lpt", "fixed_splits(3)"), (1, 2, 3, 9))
+    ],
+    ids=str,
+)
+def test_many_pieces_of_a_request_in_one_bin(case: Case, record_errors: Record) -> None:
+    """Whoever merges may hold pieces that it has to wait for itself."""
+    check(case, record_errors)
+
+
+@pytest.mark.parametrize("case", mutants.CASES, ids=str)
+def test_a_table_written_by_the_kernel_just_ahead(case: Case) -> None:
+    """The same map on pages that move: what the kernel ahead in the stream writes must be seen."""
+    inputs = case.inputs(poison=False)
+    task_map = case.task_map(inputs)
+    pages = inputs.k_cache.shape[0]
+    where = [torch.randperm(pages, device="cuda") for _ in range(2)]  # page p lies at where[i][p]
+    caches, tables = [], []
+    for order in where:
+        k, v = torch.empty_like(inputs.k_cache), torch.empty_like(inputs.v_cache)
+        bytes_ = torch.uint8 if k.dtype.itemsize == 1 else torch.int16
+        k.view(bytes_)[order], v.view(bytes_)[order] = inputs.k_cache.view(bytes_), inputs.v_cache.view(bytes_)
+        scale = inputs.k_scale
+        if scale is not None and scale.ndim == 3:
+            scale = torch.empty_like(scale)
+            scale[order] = inputs.k_scale
+        caches.append((k, v, scale))
+        tables.append(order[inputs.block_table.long().clamp(max=pages - 1)].to(torch.int32))
+    expected, *_ = judge.run(case, inputs, task_map)
+    table, wrong = torch.empty_like(tables[0]), torch.zeros((), dtype=torch.int64, device="cuda")
+    torch.cuda.synchronize()
+    for turn in range(200):
+        k, v, scale = caches[turn % 2]
+        table.copy_(tables[turn % 2])
+        out = judge.attention_decode(
+            inputs.q, k, v, table, inputs.seq_lens, **{**inputs.keywords(), "k_scale": scale},
+            task_map=task_map, config=case.used_config,
+        )  # fmt: skip
+        wrong += (out.view(torch.int16) != expected.view(torch.int16)).sum()
+    assert int(wrong) == 0
 
 
 def test_one_map_serves_many_calls() -> None:

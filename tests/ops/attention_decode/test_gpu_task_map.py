@@ -53,6 +53,13 @@ def assert_equal(task_map: TaskMap, plan: DecodePlan) -> None:
     )
     for column, values in enumerate(expected):
         assert np.array_equal(rows[:, column], values), f"column {column}"
+    assert np.array_equal(rows[:, 6], pieces)
+    # Pieces are numbered in the order of their CTAs.
+    order = np.lexsort((np.arange(len(rows)), rows[:, 0], rows[:, 1]))
+    restart = np.ones(len(rows), bool)
+    restart[1:] = (np.diff(rows[order, 1]) != 0) | (np.diff(rows[order, 0]) != 0)
+    numbers = np.arange(len(rows)) - np.maximum.accumulate(np.where(restart, np.arange(len(rows)), 0))
+    assert np.array_equal(rows[order, 5], numbers)
     # Partial results: a place of its own for each piece of a split request, in reach of its first one.
     split = rows[pieces > 1]
     slots = split[:, 7] + split[:, 5]

@@ -1,0 +1,80 @@
+"""The Triton variant on a GPU: the same inputs, maps and limits as the CUDA kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.ops.attention_decode import mutants
+from tests.ops.attention_decode.cases import LIMITS, ON_GPU, PRECISIONS, UPLOADED, Case
+from tests.ops.attention_decode.judge import Reference, judge
+from tests.pairwise import pairwise
+from workbench.ops.attention_decode import attention_decode
+from workbench.ops.attention_decode.config import GROUPS, HEAD_DIMS, PAGE_SIZES, Q_LENS
+from workbench.ops.attention_decode.triton import TritonConfig, attention_decode_triton
+
+pytestmark = pytest.mark.gpu
+
+LENGTHS = (2500, 0, 1, 2, 17, 64, 700, 3)
+
+CASES = [
+    Case(**row, lengths=LENGTHS, num_ctas=20, seed=seed)
+    for seed, row in enumerate(
+        pairwise(
+            {
+                "precision": tuple(PRECISIONS),
+                "head_dim": HEAD_DIMS,
+                "group": GROUPS,
+                "q_len": Q_LENS,
+                "page_size": PAGE_SIZES,
+                "layout": ("nhd", "hnd", "combined"),
+                "policy": (*ON_GPU, *UPLOADED),
+                "deviation": (0.06, 1.0, 3.0),
+            }
+        )
+    )
+]
+
+
+def check(case: Case, config: TritonConfig | None, record_errors: Callable[[str, float, float], None]) -> None:
+    inputs = case.inputs()
+    task_map = case.task_map(inputs)
+    out = torch.full(inputs.q.shape, torch.nan, dtype=torch.bfloat16, device="cuda")
+    for _ in range(2):
+        _, lse = attention_decode_triton(
+            *inputs.arguments(), **inputs.keywords(), task_map=task_map, config=config, out=out, return_lse=True
+        )
+    verdict = judge(out, lse, Reference.of(inputs), case.q_len, LIMITS[case.precision])
+    record_errors(case.precision, verdict.rel_error, verdict.lse_error)
+    assert not verdict.complaints
+
+
+@pytest.mark.parametrize("triton_case", CASES, ids=str)
+def test_equal_to_float64(triton_case: Case, record_errors: Callable[[str, float, float], None]) -> None:
+    check(triton_case, None, record_errors)
+
+
+@pytest.mark.parametrize("triton_case", [c for c in CASES if c.precision != "bf16"][::4], ids=str)
+def test_e4m3_decoded_by_hand(triton_case: Case, record_errors: Callable[[str, float, float], None]) -> None:
+    check(triton_case, TritonConfig(fp8_bits=True), record_errors)
+
+
+@pytest.mark.parametrize("triton_case", mutants.CASES, ids=str)
+def test_long_requests_and_many_pieces(triton_case: Case, record_errors: Callable[[str, float, float], None]) -> None:
+    check(triton_case, None, record_errors)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_a_map_serves_both_kernels_in_turn() -> None:
+    case = replace(mutants.CASES[0], seed=3)
+    inputs = case.inputs()
+    task_map, reference = case.task_map(inputs), Reference.of(inputs)
+    for _ in range(3):
+        for attend, config in ((attention_decode, case.used_config), (attention_decode_triton, None)):
+            out, lse = attend(
+                *inputs.arguments(), **inputs.keywords(), task_map=task_map, config=config, return_lse=True
+            )
+            assert judge(out, lse, reference, case.q_len, LIMITS[case.precision])
