@@ -92,8 +92,7 @@ struct Stream {
 
   struct Item { int head, request, start, end; };  // [start, end) in the stream
 
-  // Called from many places: one copy keeps the kernel small, and its code is cold at every launch.
-  __device__ __noinline__ Item at(int position) const {
+  __device__ __forceinline__ Item at(int position) const {
     int head = heads > 1 ? position / head_tiles : 0, inside = position - head * head_tiles;
     int request = last_not_above(batch, inside, [&](int i) { return int64_t(tiles[i]); });
     return {head, request, head * head_tiles + tiles[request], head * head_tiles + tiles[request + 1]};

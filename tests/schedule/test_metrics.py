@@ -76,7 +76,7 @@ def test_a_plan_worked_by_hand() -> None:
     """Two requests of 8 tiles and 1 tile on 2 CTAs: bins of 5 and 4 tiles; the long request is split in two."""
     constants = CostConstants(
         bytes_per_us=4_370_000,
-        cta_bytes_per_us=40_000,
+        cta_elements_per_us=40_000,
         descriptor_ns=350,
         partial_ns=250,
         empty_ns=300,

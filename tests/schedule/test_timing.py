@@ -61,7 +61,7 @@ def test_tile_time_is_the_slower_of_one_cta_and_all(problem: DecodeProblem, cost
     for cta, slot in enumerate(spans.slot.tolist()):
         tiles[slot] += plan.bin_tiles[cta]
     most, tile_bytes = int(tiles.max()), problem.tile * cost.head_dim * 2 * (1 if cost.cache == "fp8" else 2)
-    alone = -(-tile_bytes * 1000 // cost.constants.cta_bytes_per_us)
+    alone = -(-plan.tile * cost.head_dim * 2 * 1000 // cost.constants.cta_elements_per_us)
     together = -(-problem.total_tiles * tile_bytes * 1000 // cost.constants.bytes_per_us)
     assert spans.tile_ns == max(alone, -(-together // max(most, 1)))
     # No plan moves bytes faster than the memory system: the fullest slot streams for at least that long.

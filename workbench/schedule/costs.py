@@ -22,7 +22,7 @@ from workbench.errors import InvalidArgument
 CACHE_BYTES = {"fp8": 1, "bf16": 2}
 """Bytes an element of the KV cache, by cache type."""
 
-MODELLED = "modelled: latencies assumed from HPC-Ops' and FlashInfer's H200 times, bandwidth {bandwidth}"
+MODELLED = "modelled: costs of the kernel taken over from an H200, bandwidth {bandwidth}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,9 @@ class CostConstants:
     ----------
     bytes_per_us : int
         What the memory system delivers to all CTAs together, bytes a microsecond.
-    cta_bytes_per_us : int
-        What one CTA can stream alone: its bytes in flight over the memory latency.
+    cta_elements_per_us : int
+        What one CTA can work through alone, elements of K and V a microsecond. It is the kernel's own pace, which does
+        not depend on how many bytes an element has.
     descriptor_ns : int
         Fixed cost of one descriptor: fetch it, load q, first bytes, close the softmax.
     partial_ns : int
@@ -50,7 +51,7 @@ class CostConstants:
     """
 
     bytes_per_us: int
-    cta_bytes_per_us: int
+    cta_elements_per_us: int
     descriptor_ns: int
     partial_ns: int
     empty_ns: int
@@ -63,13 +64,13 @@ class CostConstants:
 def _modelled(gpu: devices.Gpu) -> CostConstants:
     return CostConstants(
         bytes_per_us=round(gpu.read_bandwidth / 1e6),
-        cta_bytes_per_us=40_000,
-        descriptor_ns=350,
-        partial_ns=250,
-        empty_ns=300,
-        merge_ns=900,
-        merge_chunk_ns=10,
-        launch_ns=1_800,
+        cta_elements_per_us=46_000,
+        descriptor_ns=1_900,
+        partial_ns=1_200,
+        empty_ns=1_000,
+        merge_ns=1_100,
+        merge_chunk_ns=20,
+        launch_ns=1_700,
         source=MODELLED.format(bandwidth=gpu.read_bandwidth_source),
     )
 
@@ -122,7 +123,7 @@ class CostModel:
 
     def cta_tile_ns(self, tile: int) -> int:
         """Nanoseconds for one tile when one CTA streams alone."""
-        return _ceil(self.tile_bytes(tile) * 1000, self.constants.cta_bytes_per_us)
+        return _ceil(tile * self.head_dim * 2 * 1000, self.constants.cta_elements_per_us)
 
     def stream_ns(self, tiles: int, tile: int) -> int:
         """Nanoseconds for ``tiles`` tiles at the bandwidth of the whole chip."""

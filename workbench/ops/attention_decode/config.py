@@ -209,8 +209,12 @@ def space(shape: AttentionShape) -> Iterator[AttentionConfig]:
 
 
 def default_config(shape: AttentionShape) -> AttentionConfig:
-    """The configuration used when none is given: the deepest ring that fits one CTA an SM."""
-    for warps, stages in ((8, 6), (8, 5), (8, 4), (8, 3), (4, 8), (4, 6), (4, 4), (4, 3), (4, 2)):
+    """The configuration used when none is given: about 96 KB of ring, or what fits one CTA an SM.
+
+    More stages do not make it faster: 96 KB in flight an SM is twice what the memory's latency asks for.
+    """
+    wanted = max(2, min(6, 96 * 1024 // (8 * shape.stage_bytes)))
+    for warps, stages in ((8, wanted), (8, 2), (4, 4), (4, 3), (4, 2)):
         config = AttentionConfig(warps=warps, stages=stages)
         if config.why_invalid(shape) is None:
             return config
