@@ -158,7 +158,7 @@ def ragged(rng: np.random.Generator, longest: int) -> tuple[int, ...]:
     return tuple(map(int, lengths))
 
 
-class _Deal:
+class Deal:
     """Deals values so that each comes equally often, in an order of no pattern."""
 
     def __init__(self, rng: np.random.Generator, **values: tuple[Any, ...]) -> None:
@@ -177,7 +177,7 @@ class _Deal:
 def grid() -> list[Case]:
     """Every kernel shape twice, with its default configuration and with another one; the rest is dealt evenly."""
     rng = np.random.default_rng(20)
-    deal = _Deal(
+    deal = Deal(
         rng,
         page_size=PAGE_SIZES,
         kv_heads=(1, 2, 3, 4),
