@@ -156,13 +156,6 @@ __device__ __forceinline__ float2 load_shared_with_grid(const float2* from) {
   return x;
 }
 
-// Adds 1 with acquire and release at GPU scope and returns the old value.
-__device__ __forceinline__ uint32_t count_arrival(uint32_t* counter) {
-  uint32_t old;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(old) : "l"(counter) : "memory");
-  return old;
-}
-
 // Waits for the grids this one depends on (programmatic dependent launch); no-op otherwise.
 __device__ __forceinline__ void wait_for_dependencies() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 

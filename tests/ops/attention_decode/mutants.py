@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.ops.attention_decode.cases import Case
 from workbench.gpu.ahead import Job
 from workbench.gpu.source import Source
 from workbench.ops.attention_decode.cuda import SOURCE
+
+
+def whole_kernel() -> str:
+    """The kernel with the headers of its own folder put in place, each once."""
+    seen: set[str] = set()
+
+    def put(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in seen:
+            return ""
+        seen.add(name)
+        return expand(Source.file(name).text.replace("#pragma once\n", ""))
+
+    def expand(text: str) -> str:
+        return re.sub(rf'#include "({Path(SOURCE).parent}/\w+\.cuh)"\n', put, text)
+
+    return expand(Source.file(SOURCE).text)
 
 
 @dataclass(frozen=True)
@@ -32,8 +51,7 @@ class Mutant:
         AssertionError
             When the kernel no longer holds a text: the fault has to be planted anew.
         """
-        real = Source.file(SOURCE)
-        text = real.text
+        text = whole_kernel()
         for function, old, new in self.edits:
             start = text.find(function)
             assert start >= 0, f"{self.name}: the kernel has no {function!r}"

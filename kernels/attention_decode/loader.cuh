@@ -1,0 +1,94 @@
+// What the copy engine is asked for, and when.
+#pragma once
+#include "attention_decode/shape.cuh"
+
+// One warp's way through the slabs of its bin, as seen by the copies (which run STAGES slabs ahead). Nothing here waits for
+// memory after the start: while one descriptor is copied, the pages of the next and the descriptor after it are under way.
+struct Loader {
+  struct Work {
+    int request, kv_head, first, length;
+    int steps;  // slabs of this warp
+    int pages;  // lane i: page of slab (step & ~31) + i
+  };
+  Work now, then;
+  int step, pass;
+  bool more;   // whether `then` holds a descriptor
+  int raw;     // lane i: word i of the descriptor after `then`
+  bool any_raw;
+
+  static __device__ __forceinline__ int read(const Params& p, int index, int lane) {
+    return __ldg(reinterpret_cast<const int*>(p.map + index) + min(lane, 8));
+  }
+  static __device__ __forceinline__ void read_pages(const Params& p, Work& w, int from, int warp, int lane) {
+    int s = from + lane;
+    if (s < w.steps) {
+      int token = w.first + kSlab * (warp + WARPS * s);
+      w.pages = __ldg(p.block_table + w.request * p.table_stride + (token >> p.page_shift));
+    }
+  }
+  // `raw` becomes `then`, and the reading of what follows begins.
+  __device__ __forceinline__ void shift(const Params& p, int warp, int lane) {
+    more = any_raw;
+    if (!more) return;
+    then.request = __shfl_sync(~0u, raw, 0), then.kv_head = __shfl_sync(~0u, raw, 1);
+    then.first = __shfl_sync(~0u, raw, 2), then.length = __shfl_sync(~0u, raw, 4);
+    int slabs = (__shfl_sync(~0u, raw, 3) + kSlab - 1) / kSlab, next = __shfl_sync(~0u, raw, 8);
+    then.steps = slabs > warp ? (slabs - warp + WARPS - 1) / WARPS : 0;
+    any_raw = next >= 0;
+    if (any_raw) raw = read(p, next, lane);
+    read_pages(p, then, 0, warp, lane);
+  }
+  __device__ __forceinline__ Loader(const Params& p, int warp, int lane) : step(0), pass(0), more(false), any_raw(true) {
+    raw = read(p, blockIdx.x, lane);
+    then.pages = 0;
+    shift(p, warp, lane);
+    now = then;
+    shift(p, warp, lane);
+  }
+  // Moves on to a descriptor that has a slab for this warp. False at the end of the bin.
+  __device__ __forceinline__ bool advance(const Params& p, int warp, int lane) {
+    while (step >= now.steps) {
+      if (pass + 1 < kPasses) {
+        ++pass;
+        if (now.steps > 32) read_pages(p, now, 0, warp, lane);
+      } else {
+        if (!more) return false;
+        pass = 0;
+        now = then;
+        shift(p, warp, lane);
+      }
+      step = 0;
+    }
+    return true;
+  }
+
+  // Starts the copies of the next slab into stage `stage`, if there is one.
+  __device__ __forceinline__ void issue(const Params& p, const Shared& s, int stage, int warp, int lane) {
+    if (step >= now.steps && !advance(p, warp, lane)) return;
+    if (step && (step & 31) == 0) read_pages(p, now, step, warp, lane);
+    int token = now.first + kSlab * (warp + WARPS * step);
+    int page = __shfl_sync(~0u, now.pages, step & 31);
+    int in_page = token & ((1 << p.page_shift) - 1);
+    uint32_t barrier = s.barriers + 8 * stage;
+    if constexpr (K_SCALE_PER_TOKEN) {
+      if (lane < kSlab) {
+        bool live = token + lane < now.length;
+        const uint8_t* from = reinterpret_cast<const uint8_t*>(p.k_scale) + page * p.scale_page_stride +
+                              (in_page + (live ? lane : 0)) * p.scale_token_stride + now.kv_head * p.scale_head_stride;
+        ptx::copy_async_4(ptx::shared_address(s.k_scales + stage * kSlab + lane), from, live ? 4 : 0);
+      }
+      ptx::arrive_after_copies(barrier);
+    }
+    if (lane == 0) {
+      uint32_t to = ptx::shared_address(s.ring + stage * kStageBytes);
+      ptx::arrive_expecting(barrier, kStageBytes);
+#pragma unroll
+      for (int box = 0; box < kBoxes; ++box) {
+        int dim = box * (kBoxBytes / kElement);
+        ptx::copy_box(to + box * kSlab * kBoxBytes, &p.k_map, barrier, dim, now.kv_head, in_page, page);
+        ptx::copy_box(to + kSlabBytes + box * kSlab * kBoxBytes, &p.v_map, barrier, dim, now.kv_head, in_page, page);
+      }
+    }
+    ++step;
+  }
+};
