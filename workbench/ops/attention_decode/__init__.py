@@ -1,7 +1,8 @@
 """Decode attention over a paged KV cache, driven by a task map.
 
 - ``api``: :func:`attention_decode` and its torch op; ``checks``: its arguments.
-- ``task_map``: :class:`TaskMap`, built on the GPU; ``upload``: from a CPU plan; ``dense``: in upstream's format.
+- ``buffers``: :class:`TaskMap`; ``task_map``: built on the GPU; ``upload``: from a CPU plan.
+- ``dense``: a map in upstream's format.
 - ``config``: shapes, configurations, their valid space.
 - ``cuda``: compile and launch; ``triton``: the portable variant; ``reference``: float64.
 
@@ -10,10 +11,11 @@ workbench.ops.attention_decode import cuda``, not with ``import ... as``.
 """
 
 from workbench.ops.attention_decode.api import attention_decode
+from workbench.ops.attention_decode.buffers import TaskMap
 from workbench.ops.attention_decode.config import AttentionConfig, AttentionShape, default_config
 from workbench.ops.attention_decode.dense import write_dense
 from workbench.ops.attention_decode.reference import attention_reference
-from workbench.ops.attention_decode.task_map import TaskMap, build_task_map
+from workbench.ops.attention_decode.task_map import build_task_map
 from workbench.ops.attention_decode.upload import upload_plan
 
 __all__ = [

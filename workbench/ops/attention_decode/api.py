@@ -9,6 +9,7 @@ import torch
 
 from workbench.errors import InvalidArgument
 from workbench.ops.attention_decode import cuda
+from workbench.ops.attention_decode.buffers import TaskMap
 from workbench.ops.attention_decode.checks import (
     check_arguments,
     check_steps,
@@ -22,7 +23,7 @@ from workbench.ops.attention_decode.config import (
     AttentionShape,
     default_config,
 )
-from workbench.ops.attention_decode.task_map import TaskMap, build_task_map
+from workbench.ops.attention_decode.task_map import build_task_map
 from workbench.ops.library import define
 
 

@@ -16,7 +16,7 @@ from workbench.errors import InvalidArgument
 from workbench.ops.attention_decode.config import GROUPS, HEAD_DIMS, PAGE_SIZES, Q_LENS, AttentionShape
 
 if TYPE_CHECKING:
-    from workbench.ops.attention_decode.task_map import TaskMap
+    from workbench.ops.attention_decode.buffers import TaskMap
 
 _TYPES = {torch.bfloat16: "bf16", torch.float8_e4m3fn: "fp8"}
 ALIGNMENT = 16

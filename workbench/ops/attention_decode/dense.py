@@ -7,7 +7,8 @@ import ctypes
 import torch
 
 from workbench.errors import InvalidArgument
-from workbench.ops.attention_decode.task_map import DESCRIPTOR_INTS, TaskMap, map_kernel
+from workbench.ops.attention_decode.buffers import DESCRIPTOR_INTS, TaskMap
+from workbench.ops.attention_decode.task_map import map_kernel
 from workbench.schedule import DecodeProblem, hpc_ops
 from workbench.schedule.fills import hpc_ops_budget
 

@@ -1,158 +1,28 @@
-"""The task map on the GPU: its buffers, and how it is built there from lengths that the host never sees."""
+"""The task map built on the GPU from lengths that the host never sees."""
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
 
-import numpy as np
 import torch
 
 from workbench.errors import InvalidArgument
 from workbench.gpu.compile import compile_kernel
 from workbench.gpu.launch import Kernel
+from workbench.ops.attention_decode.buffers import TaskMap
 from workbench.ops.attention_decode.config import SHARED_LIMIT, AttentionConfig
 from workbench.ops.library import define
-from workbench.schedule import DecodePlan, DecodeProblem, cost_model, hpc_ops, resolve
+from workbench.schedule import cost_model, hpc_ops, resolve
 from workbench.schedule.policies import balanced
 from workbench.schedule.problem import MAX_CTAS, MAX_LENGTH, MAX_QUERY_LEN, TILES, check_count
 
-DESCRIPTOR_INTS = 12
-HEADER_INTS = 8
 MAX_BATCH = 16_384
 """Requests that the map kernel holds prefix sums for."""
 
 _THREADS = 1024
 _SOURCE = "attention_decode/task_map.cu"
-
-
-@dataclass(eq=False)
-class TaskMap:
-    """A task map in device memory, with room for the partial results of the attention that it drives.
-
-    The partial results are taken away by whoever uses them, so a map may be used again and again, but not by two
-    launches that can overlap. No buffer is ever replaced or freed while the map lives, so a graph captured with it
-    stays right.
-
-    Attributes
-    ----------
-    num_kv_heads, q_len, tile : int
-    num_ctas : int
-        CTAs resident at once.
-    num_bins : int
-        CTAs of the grid: ``num_ctas``, more for an uploaded static grid.
-    batch : int
-        Requests of the batch that the map was last made for.
-    max_batch, max_seq_len : int
-        What the buffers are sized for.
-    num_slots : int
-        Partial results that there is room for.
-    map : int32 tensor [num_bins + num_kv_heads * max_batch or descriptors, 12]
-    header : int32 tensor [8]
-    empties : int32 tensor [max_batch]
-        Requests of length 0.
-    policy : str
-    fresh : bool
-        Whether the map was written since the last attention call, which then waits for it.
-    """
-
-    num_kv_heads: int
-    q_len: int
-    tile: int
-    num_ctas: int
-    num_bins: int
-    batch: int
-    max_batch: int
-    max_seq_len: int
-    num_slots: int
-    policy: str
-    min_process_len: int
-    map: torch.Tensor = field(repr=False)
-    header: torch.Tensor = field(repr=False)
-    empties: torch.Tensor = field(repr=False)
-    fresh: bool = True
-    _partials: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def allocate(
-        cls,
-        *,
-        num_kv_heads: int,
-        q_len: int,
-        tile: int,
-        num_ctas: int,
-        num_bins: int,
-        batch: int,
-        max_seq_len: int,
-        rows: int,
-        num_slots: int,
-        policy: str,
-        min_process_len: int,
-        device: torch.device,
-    ) -> TaskMap:
-        """A map of ``rows`` descriptors that nobody has written yet."""
-        return cls(
-            num_kv_heads=num_kv_heads,
-            q_len=q_len,
-            tile=tile,
-            num_ctas=num_ctas,
-            num_bins=num_bins,
-            batch=batch,
-            max_batch=batch,
-            max_seq_len=max_seq_len,
-            num_slots=num_slots,
-            policy=policy,
-            min_process_len=min_process_len,
-            map=torch.empty((rows, DESCRIPTOR_INTS), dtype=torch.int32, device=device),
-            header=torch.zeros(HEADER_INTS, dtype=torch.int32, device=device),
-            empties=torch.empty(max(batch, 1), dtype=torch.int32, device=device),
-        )
-
-    @property
-    def device(self) -> torch.device:
-        """Where the map lies."""
-        return self.map.device
-
-    def partials(self, rows: int, head_dim: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Room for partial results: FP32 [2 * slots, rows, head_dim] and (reference, sum) [2 * slots, rows, 2].
-
-        Every word is -1 between launches, which says that nothing is there. Allocated at the first call for such rows
-        and head dim, which may lie in a graph capture, and kept.
-        """
-        key = (rows, head_dim)
-        if key not in self._partials:
-            absent = [
-                torch.full((2 * self.num_slots, rows, last), -1, dtype=torch.int32, device=self.device)
-                for last in (head_dim, 2)
-            ]
-            self._partials[key] = (absent[0].view(torch.float32), absent[1].view(torch.float32))
-        return self._partials[key]
-
-    def plan(self, lengths: Any) -> DecodePlan:
-        """Read the map back as a plan; synchronises.
-
-        Parameters
-        ----------
-        lengths : integers [batch]
-            The lengths it was built for.
-        """
-        rows = self.map.cpu().numpy()
-        problem = DecodeProblem(
-            np.asarray(lengths), self.num_kv_heads, self.num_ctas, self.tile, self.min_process_len, self.q_len
-        )
-        order: list[int] = []
-        counts = np.zeros(self.num_bins, np.int64)
-        for bin_ in range(self.num_bins):
-            at = bin_ if rows[bin_, 3] > 0 else -1
-            while at >= 0:
-                order.append(at)
-                counts[bin_] += 1
-                at = int(rows[at, 8])
-        d = rows[order]
-        columns = (d[:, 1], d[:, 0], d[:, 2] // self.tile, -(-d[:, 3] // self.tile))
-        return DecodePlan.assemble(problem, self.policy, counts, columns, static_grid=self.num_bins > self.num_ctas)
 
 
 class _MapParameters(ctypes.Structure):

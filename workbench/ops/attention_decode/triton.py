@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from workbench.errors import InvalidArgument, MissingDependency
+from workbench.ops.attention_decode.buffers import TaskMap
 from workbench.ops.attention_decode.checks import check_arguments, check_task_map, infer_shape
 from workbench.ops.attention_decode.config import AttentionConfig
 from workbench.ops.attention_decode.cuda import LOG2_E
-from workbench.ops.attention_decode.task_map import TaskMap, build_task_map
+from workbench.ops.attention_decode.task_map import build_task_map
 from workbench.ops.attention_decode.upload import upload_plan
 from workbench.schedule import plan_decode
 

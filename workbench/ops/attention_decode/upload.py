@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from workbench.ops.attention_decode.task_map import DESCRIPTOR_INTS, TaskMap
+from workbench.ops.attention_decode.buffers import DESCRIPTOR_INTS, TaskMap
 from workbench.schedule import DecodePlan
 
 
