@@ -55,6 +55,14 @@ def test_light_parts_load_neither_torch_nor_cuda(part: str) -> None:
     assert not result["libcuda"]
 
 
+def test_operators_without_torch_say_how_to_get_it() -> None:
+    code = "import sys; sys.modules['torch'] = None; import workbench.ops"  # None: Python finds no such package
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("workbench.errors.MissingDependency: torch is not installed")
+    assert "pip install torch" in last
+
+
 def test_every_listed_name_exists() -> None:
     for name in dir(workbench):
         assert getattr(workbench, name) is not None, name

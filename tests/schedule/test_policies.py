@@ -24,6 +24,8 @@ from workbench.schedule import (
     resolve,
 )
 
+COST = cost_model("A100", cache="bf16")
+
 
 @settings(max_examples=300)
 @given(problems(), st.data())
@@ -135,7 +137,16 @@ def test_names_resolve_to_the_policies_they_name() -> None:
     for policy in (hpc_ops(), balanced(), lpt(), fixed_splits(3), fixed_chunk(128)):
         assert resolve(policy.name) == policy
         assert resolve(policy) is policy
+        assert resolve(policy, COST) is policy
     assert policy_names() == ["hpc-ops", "balanced", "lpt", "fixed_splits(n)", "fixed_chunk(n)"]
+
+
+def test_a_cost_model_decides_for_the_name_balanced_alone() -> None:
+    assert resolve("balanced", COST) == balanced(COST)
+    assert resolve("balanced") == balanced()
+    assert resolve(balanced(cost_model("H20")), COST) == balanced(cost_model("H20"))
+    for name in ("hpc-ops", "lpt", "fixed_splits(8)", "fixed_chunk(4096)"):
+        assert resolve(name, COST) == resolve(name)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def whole_requests(lengths, num_kv_heads, num_ctas, tile):
 
 
 def expected(batches, policy, cost, **options):
-    plans = [plan_decode(batch, policy=policy, **options) for batch in batches]
+    plans = [plan_decode(batch, policy=resolve(policy, cost), **options) for batch in batches]
     return [plan.metrics(cost) for plan in plans]
 
 
@@ -95,6 +95,18 @@ def test_other_constants(changes):
     policies = (balanced(cost), "hpc-ops", "lpt", *STATIC)
     options = {"num_kv_heads": 2, "num_ctas": 96}
     assert_same(sweep(batches, policies=policies, cost=cost, **options), batches, policies, cost, **options)
+
+
+def test_the_name_balanced_decides_by_the_cost_model_of_the_sweep():
+    cost = cost_model("A100", cache="bf16")
+    costly = dataclasses.replace(cost, constants=dataclasses.replace(cost.constants, descriptor_ns=40_000))
+    rng = np.random.default_rng(5)
+    batches = [rng.integers(1, 20_000, rng.integers(1, 30)) for _ in range(40)]
+    default = dataclasses.replace(balanced(), name="by default")
+    told = dataclasses.replace(balanced(costly), name="told")
+    found = sweep(batches, policies=["balanced", told, default], num_kv_heads=1, num_ctas=432, cost=costly)
+    assert (found.call_us[0] == found.call_us[1]).all()
+    assert (found.call_us[0] != found.call_us[2]).any()
 
 
 def test_ranges_are_the_sweep_and_a_user_policy_takes_part():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidArgument, WorkbenchError
-from workbench.schedule import CostModel, Policy, balanced, resolve
+from workbench.schedule import CostModel, Policy, resolve
 
 
 def load_policy(text: str, cost: CostModel) -> Policy:
@@ -30,8 +30,7 @@ def load_policy(text: str, cost: CostModel) -> Policy:
     """
     file, colon, name = text.rpartition(":")
     if not colon or not file.endswith(".py"):
-        policy = resolve(text)
-        return dataclasses.replace(policy, costs=cost) if isinstance(policy, balanced) else policy
+        return resolve(text, cost)
     path = Path(file)
     if not path.is_file():
         raise InvalidArgument(f"--policy {text}: there is no file {file}. Give path/to/file.py:function.")

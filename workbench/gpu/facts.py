@@ -93,8 +93,8 @@ def read_facts(log: str, cubin: bytes, symbol: str) -> ResourceFacts:
     start = log.find(f"Compiling entry function '{symbol}'")
     properties = _PROPERTIES.search(log, start) if start >= 0 else None
     if properties is None:
-        # Some installations of the compiler keep the assembler's lines to themselves. The cubin knows the rest; a thread
-        # with no local memory has no spills, and of one that has some we do not know.
+        # Some installations of the compiler keep the assembler's lines to themselves. The cubin knows the rest; a
+        # thread with no local memory has no spills, and of one that has some we do not know.
         unknown = None if kernel.stack_bytes else 0
         reserve = 1024 if kernel.shared_bytes >= 1024 else 0
         return ResourceFacts(

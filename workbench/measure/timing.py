@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
+
+_Stream: Any = torch.cuda.Stream  # untyped in torch, like the next
+_Event: Any = torch.cuda.Event
 
 MIN_CALLS = 24
 WARM_REPLAYS = 3
@@ -49,7 +53,7 @@ class Timing:
 
 def capture(calls: Sequence[Callable[[], object]], min_calls: int = MIN_CALLS) -> tuple[torch.cuda.CUDAGraph, int]:
     """One graph of the calls in turn, repeated until there are ``min_calls``; each call runs once before."""
-    side = torch.cuda.Stream()
+    side = _Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for call in calls:
@@ -86,7 +90,7 @@ def time_interleaved(
             graph.replay()
     for _ in range(replays):
         for name, (graph, calls) in graphs.items():
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start, end = _Event(enable_timing=True), _Event(enable_timing=True)
             start.record()
             graph.replay()
             end.record()

@@ -223,7 +223,7 @@ def analyse(
     kinds |= dict.fromkeys(best, "best static")
     order = sorted(kinds, key=lambda name: ("dynamic", "best static", "other static").index(kinds[name]))
     policies = {policy.name: policy for policy in given}
-    policies = {name: policies.get(name) or resolve(name) for name in order}
+    policies = {name: policies.get(name) or resolve(name, kernel.cost) for name in order}
     found = parallel_sweep(
         chosen,
         policies=list(policies.values()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from dataclasses import fields
 
@@ -13,6 +12,7 @@ from workbench.schedule import policies
 from workbench.schedule.blocks import Block, Ints, Outcome, merge_ns_of, offsets_of, tile_ns_of
 from workbench.schedule.costs import CostModel, given_or_default
 from workbench.schedule.policies import Policy
+from workbench.schedule.timing import first_free
 
 LARGEST_GRID = 1 << 22
 """CTAs of a grid beyond which one plan at a time is made, so that it can be refused."""
@@ -189,7 +189,7 @@ class _Grid:
         feet = np.tile(feet.ravel(), block.num_kv_heads)
         total = int(block.totals[step])
         guess = cost.tile_ns(total, max(int(sizes.max(initial=0)), -(-total // slots)), block.tile)
-        slot = _first_free(feet + sizes * guess, slots)
+        slot = first_free(feet + sizes * guess, slots)
         self.tiles = np.bincount(slot, weights=sizes, minlength=slots).astype(np.int64)
         self.feet = np.bincount(slot, weights=feet, minlength=slots).astype(np.int64)
 
@@ -201,24 +201,3 @@ class _Grid:
     def end(self, tile_ns: int) -> int:
         """End of the last CTA, nanoseconds."""
         return int((self.feet + self.tiles * tile_ns).max())
-
-
-def _first_free(durations: Ints, slots: int) -> Ints:
-    """The slot of each job when jobs start in order on whichever slot is free first, the lowest of equals.
-
-    A heap of ``free time * slots + slot`` does it; where every duration is above 0 the first jobs take the slots in
-    order.
-    """
-    chosen = np.arange(durations.size)
-    keys = (durations * slots).tolist()
-    begun = slots if min(keys) > 0 else 0
-    heap = [key + s for s, key in enumerate(keys[:begun])] or list(range(slots))
-    heapq.heapify(heap)
-    replace = heapq.heapreplace
-    later = []
-    for key in keys[begun:]:
-        first = heap[0]
-        later.append(first)
-        replace(heap, first + key)
-    chosen[begun:] = np.array(later, np.int64) % slots
-    return chosen

@@ -231,7 +231,7 @@ def _smallest(f: UserFunction, name: str, batch: Batch, found: tuple[str, list[s
 
 def _score(case: str, plan: DecodePlan, cost: CostModel) -> Score:
     mine = plan.metrics(cost)
-    rivals = {rival: resolve(rival).plan(plan.problem).metrics(cost).makespan_us for rival in RIVALS}
+    rivals = {rival: resolve(rival, cost).plan(plan.problem).metrics(cost).makespan_us for rival in RIVALS}
     return Score(case, mine.makespan_us, rivals, mine.bound_us)
 
 

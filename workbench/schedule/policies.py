@@ -66,7 +66,9 @@ class balanced:  # noqa: N801
     Attributes
     ----------
     costs : CostModel, optional
-        Cost model that decides; default: decode attention with an FP8 cache on an H200.
+        Cost model that decides; default: decode attention with an FP8 cache on an H200. The bare name ``"balanced"``
+        means that default in :func:`plan_decode`, which is told of no cost model; whatever is told of one (a sweep,
+        the explorer, the report) lets the name decide by that.
     """
 
     costs: CostModel | None = None
@@ -235,8 +237,15 @@ def policy_names() -> list[str]:
     return [f"{name}(n)" if name in PARAMETRISED else name for name in BUILT_IN]
 
 
-def resolve(policy: str | Policy | UserFunction) -> Policy:
+def resolve(policy: str | Policy | UserFunction, cost: CostModel | None = None) -> Policy:
     """A policy object from a name such as ``"lpt"`` or ``"fixed_splits(8)"``, an object, or a user's function.
+
+    Parameters
+    ----------
+    policy : str, Policy or callable
+    cost : CostModel, optional
+        What the name ``"balanced"`` decides by; default: decode attention with an FP8 cache on an H200. A
+        ``balanced(costs)`` object keeps its own.
 
     Raises
     ------
@@ -250,6 +259,8 @@ def resolve(policy: str | Policy | UserFunction) -> Policy:
             raise InvalidArgument(
                 f"policy {policy!r} is not known. Use one of {', '.join(policy_names())}, or a function."
             )
+        if name == "balanced":
+            return balanced(cost)
         return BUILT_IN[name](int(number)) if number is not None else BUILT_IN[name]()
     if isinstance(policy, type):
         raise InvalidArgument(f"policy is the class {policy.__name__}; call it: {policy.__name__}(...).")
@@ -281,7 +292,8 @@ def plan_decode(
     num_ctas : int
         CTAs resident at once (SMs x CTAs an SM).
     policy : str, Policy or callable
-        A name (:func:`policy_names`), a policy object such as ``fixed_splits(8)``, or a function
+        A name (:func:`policy_names`), a policy object such as ``fixed_splits(8)`` or ``balanced(cost)`` (the name alone
+        decides by the costs of an FP8 cache on an H200), or a function
         ``f(lengths, num_kv_heads, num_ctas, tile)`` that returns for each CTA a list of
         ``(kv_head, request, first_tile, num_tiles)``. Chunk numbers are derived.
     tile : int

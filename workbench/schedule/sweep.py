@@ -165,7 +165,7 @@ def sweep(
     batches
         KV lengths of each step, integers [batch]: a list, or the simulated steps of :mod:`workbench.workloads`.
     policies
-        As ``plan_decode`` takes them; their names must differ.
+        As ``plan_decode`` takes them, but that the name ``"balanced"`` decides by ``cost``; their names must differ.
     num_kv_heads, num_ctas, tile, min_process_len, q_len
         As for ``plan_decode``.
     cost
@@ -221,7 +221,7 @@ def sweep_ranges(
         Steps a range.
     """
     cost = given_or_default(cost)
-    chosen = [resolve(policy) for policy in policies]
+    chosen = [resolve(policy, cost) for policy in policies]
     names = [policy.name for policy in chosen]
     if not names or len(set(names)) < len(names):
         raise InvalidArgument(f"policies are {', '.join(names) or 'none'}. Give one or more with different names.")

@@ -75,7 +75,7 @@ def place(plan: DecodePlan, cost: CostModel | None = None) -> Spans:
     most = int(plan.bin_tiles.max(initial=0))
     if plan.num_bins > plan.num_ctas:
         guess = cost.tile_ns(total, max(most, -(-total // plan.num_ctas)), plan.tile)
-        slot = _first_free(bin_feet + plan.bin_tiles * guess, plan.num_ctas)
+        slot = first_free(bin_feet + plan.bin_tiles * guess, plan.num_ctas)
         most = int(np.bincount(slot, weights=plan.bin_tiles).max())
     tile_ns = cost.tile_ns(total, most, plan.tile)
 
@@ -89,14 +89,34 @@ def place(plan: DecodePlan, cost: CostModel | None = None) -> Spans:
     return Spans(slot, bin_start, bin_start + busy, start, foot, end, tile_ns, cost.merge_ns(max_chunks), cost)
 
 
-def _first_free(durations: Times, slots: int) -> npt.NDArray[np.int32]:
-    """The slot of each job when jobs start in order on whichever slot is free first."""
-    heap = [(0, s) for s in range(slots)]
-    chosen = np.empty(durations.size, np.int32)
-    for i, duration in enumerate(durations.tolist()):
-        free, s = heap[0]
-        chosen[i] = s
-        heapq.heapreplace(heap, (free + duration, s))
+def first_free(durations: Times, slots: int) -> npt.NDArray[np.int32]:
+    """The slot of each job when jobs start in order on whichever slot is free first, the lowest of equals.
+
+    A heap of ``free time * slots + slot`` does it; where every duration is above 0 the first jobs take the slots in
+    order.
+
+    Parameters
+    ----------
+    durations : int64 array [jobs]
+        At least one, none below 0.
+    slots : int
+
+    Returns
+    -------
+    int32 array [jobs]
+    """
+    chosen = np.arange(durations.size, dtype=np.int32)
+    keys = (durations * slots).tolist()
+    begun = slots if min(keys) > 0 else 0
+    heap = [key + s for s, key in enumerate(keys[:begun])] or list(range(slots))
+    heapq.heapify(heap)
+    replace = heapq.heapreplace
+    later = []
+    for key in keys[begun:]:
+        first = heap[0]
+        later.append(first)
+        replace(heap, first + key)
+    chosen[begun:] = np.array(later, np.int64) % slots
     return chosen
 
 

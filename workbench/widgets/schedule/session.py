@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidArgument, StepOutOfRange, WorkbenchError
-from workbench.schedule import CostModel, DecodePlan, Policy, balanced, cost_model, plan_decode, resolve
+from workbench.schedule import CostModel, DecodePlan, Policy, cost_model, plan_decode, resolve
 from workbench.schedule.policies import BUILT_IN, UserFunction
 from workbench.widgets import text
 from workbench.widgets.schedule.batches import Batches, Given, batches
@@ -167,9 +167,7 @@ class Session:
 
     def policy(self, name: str) -> Policy:
         """The policy of that name; ``balanced`` decides by the cost model on screen."""
-        if name in self.custom:
-            return self.custom[name]
-        return balanced(self.cost) if name == "balanced" else resolve(name)
+        return self.custom[name] if name in self.custom else resolve(name, self.cost)
 
     def side(self, key: str) -> Side | Failure:
         """What policy A or B makes of the step."""
