@@ -168,7 +168,7 @@ def _torch_build() -> str:
 
 def _ncu() -> Finding:
     disables, get = (
-        "new Nsight Compute profiles; shipped ones open without",
+        "Nsight Compute profiles",
         "NVIDIA's Nsight Compute, with ncu on PATH",
     )
     path = shutil.which("ncu")

@@ -197,4 +197,5 @@ def _show(values: Lengths, label: str, kernel: Kernel, metrics: dict[str, Metric
             style="bold" if m.call_us == best else None,
         )
     console.print(table)
-    console.print(f"\nTimes: {kernel.cost.source}", markup=False, highlight=False, style="dim", soft_wrap=True)
+    decides = "; balanced decides by them" if "balanced" in metrics else ""
+    console.print(f"\nTimes: {kernel.cost.source}{decides}", markup=False, highlight=False, style="dim", soft_wrap=True)

@@ -28,7 +28,7 @@ _ATTRIBUTES = {
     "max_threads_per_sm": 39,
 }
 
-_REMEDY = "Compiling, planning and the recorded measurements work without one; running kernels does not."
+_REMEDY = "Compiling and planning work without one; running kernels does not."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -238,7 +238,8 @@ def _legend(side: Side, selected: int | None, heavy: tuple[int, ...]) -> tuple[C
 
 def _footer(sides: Sequence[Side]) -> tuple[str, ...]:
     sources = dict.fromkeys(side.metrics.source for side in sides)
-    return (*(f"{mark(source)} {source}" for source in sources), ASSUMED, "K is 1,024 tokens")
+    decides = ("balanced decides by these times",) if any(side.plan.policy == "balanced" for side in sides) else ()
+    return (*(f"{mark(source)} {source}" for source in sources), *decides, ASSUMED, "K is 1,024 tokens")
 
 
 def _layouts(panels: Sequence[Panel], view: View) -> tuple[Layout, ...]:

@@ -219,9 +219,9 @@ class _Drawing:
             self.parts.append(f'<path d="{feet}" fill="{pale}" {move}/><path d="{bodies}" fill="{fill}" {move}/>')
         self._merge(panel, layout, left, base)
         self._line(left, base, right, base, theme.muted)
+        self._lines(layout, left, top)
         for block in panel.blocks:
             self._block(block, layout, left, base)
-        self._lines(layout, left, top)
         self._silhouette(panel, layout, base)
         self.y = base + 6
 
@@ -242,7 +242,10 @@ class _Drawing:
         words = f"request {block.text}"
         words = words if room > text_width(words, 11) + 8 else block.text
         x, y = left + block.first * self.pitch + room / 2, base - (block.bottom + block.top) / 2 * layout.scale + 4
+        halo = self.theme.requests[block.colour]  # so that no line of the panel runs through the words
+        self.parts.append(f'<g stroke="{halo}" stroke-width="4" stroke-linejoin="round" paint-order="stroke">')
         self._text(x, y, words, fill=self.theme.on_request[block.colour], size=11, bold=True, anchor="middle")
+        self.parts.append("</g>")
 
     def _lines(self, layout: Layout, left: float, top: float) -> None:
         theme, right = self.theme, left + self.plot
