@@ -24,7 +24,7 @@ help: ## say what there is to make
 
 lab: $(VENV)/.installed-$(SET) ## open JupyterLab on the home notebook (FULL=1 adds torch and Triton)
 ifneq ($(SET),full)
-	@echo "No NVIDIA driver here, or FULL=0: this is the light set (explorer, records, compiler)."
+	@echo "No NVIDIA driver here, or FULL=0: this is the light set (explorer, report, lessons, compiler)."
 	@echo "make lab FULL=1 adds torch and Triton, to run operators; see README for the size of that download."
 endif
 	$(PY) -m workbench lab
