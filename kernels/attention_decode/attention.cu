@@ -38,7 +38,7 @@ __device__ __forceinline__ void write_empties(const Params& p, int num_empty) {
   int heads = p.kv_heads * GROUP;
 #pragma unroll 1
   for (int i = blockIdx.x; i < num_empty; i += gridDim.x) {
-    int64_t row = int64_t(__ldg(p.empties + i)) * Q_LEN * heads;
+    int64_t row = int64_t(__ldcg(p.empties + i)) * Q_LEN * heads;
 #pragma unroll 1
     for (int at = threadIdx.x; at < Q_LEN * heads * pieces; at += kThreads) {
       reinterpret_cast<uint4*>(p.out)[row * pieces + at] = make_uint4(0, 0, 0, 0);
@@ -69,16 +69,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
 
   ptx::launch_dependents();  // the next kernel may take its place and wait for the end of this one
   if (lane < STAGES) ptx::init_barrier(s.barriers + 8 * lane, K_SCALE_PER_TOKEN ? 33 : 1);
+  ptx::fence_barrier_init();  // by every lane: each shows the copy engine only what it wrote itself
+  ptx::fence_copy_engine();
   if (lane == 0) {
-    ptx::fence_barrier_init();
     ptx::prefetch_tensor_map(&p.k_map);
     ptx::prefetch_tensor_map(&p.v_map);
   }
   __syncwarp();
 
   if (!p.early_map) ptx::wait_for_dependencies();
-  Descriptor d = p.map[blockIdx.x];
-  int num_empty = __ldg(p.header + kNumEmpty);
+  Descriptor d = read_descriptor(p, blockIdx.x);
+  int num_empty = __ldcg(p.header + kNumEmpty);
   Loader loader(p, warp, lane);
   if (p.early_map) ptx::wait_for_dependencies();
   uint64_t began = TIMELINE ? ptx::global_nanoseconds() : 0;
@@ -90,13 +91,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   int stage = 0;        // of the next slab to use
   uint32_t parity = 0;  // of its barrier
   int at = blockIdx.x;
-  int late = 0, late_at = 0;  // descriptors that lead and are not the last of this bin: how many, the last of them
+  int late = 0, late_at = 0;  // descriptors that lead once the bin is done: how many, the last of them
   // The request, head and successor of the descriptor after this one, known one descriptor ahead so that its queries can
   // be asked for when this one begins.
   auto peek = [&](int index) {
     const int4* from = reinterpret_cast<const int4*>(p.map + index);
-    int4 head = __ldg(from);
-    return make_int3(head.x, head.y, __ldg(reinterpret_cast<const int*>(from + 2)));
+    int4 head = __ldcg(from);
+    return make_int3(head.x, head.y, __ldcg(reinterpret_cast<const int*>(from + 2)));
   };
   int3 after = make_int3(0, 0, -1), beyond = after;
   if (d.next >= 0) after = peek(d.next);
@@ -108,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   while (d.num_tokens) {
     bool has_after = d.next >= 0;
     if (has_after && after.z >= 0) beyond = peek(after.z);
-    float v_scale = p.v_scale ? __ldg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
+    float v_scale = p.v_scale ? __ldcg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
     int slabs = (d.num_tokens + kSlab - 1) / kSlab;
 #pragma unroll 1
     for (int pass = 0; pass < kPasses; ++pass) {
@@ -141,13 +142,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
       if (lane == 0) s.stages[warp] = emptied;
       __syncthreads();
       bool leader = leads(d);
-      Close close = d.num_chunks == 1 ? Close::kOutput : leader && !has_after ? Close::kBuffer : Close::kSlot;
+      // At the end of the bin a leader goes on with what it has, unless others of the bin, which it may wait for, are due.
+      bool now = leader && !has_after && late == 0;
+      Close close = d.num_chunks == 1 ? Close::kOutput : now ? Close::kBuffer : Close::kSlot;
       combine(p, s, d, v_scale, pass, 0, close, (leader ? p.slots : 0) + d.slot_base + d.chunk);
       if (!last_pass || has_after) queries.store(s, p.scale);
       if (TIMELINE) combined = ptx::global_nanoseconds();
       __syncthreads();
       if (leader) {
-        if (!has_after) lead(p, s, d, v_scale, pass, false, warp, lane);
+        if (now) lead(p, s, d, v_scale, pass, false, warp, lane);
         else if (last_pass) ++late, late_at = at;
       }
       if (kCombineInRing && warp < slabs) {  // the stage that held the combine buffer
@@ -167,15 +170,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
     }
     if (!has_after) break;
     at = d.next;
-    d = p.map[at];
+    d = read_descriptor(p, at);
     after = beyond;
   }
   // Normally there is at most one: a contiguous fill gives a bin one piece that began in another bin.
   if (late > 1) late_at = blockIdx.x;
   for (; late > 0; late_at = d.next) {
-    d = p.map[late_at];
-    if (!leads(d) || d.next < 0) continue;
-    float v_scale = p.v_scale ? __ldg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
+    d = read_descriptor(p, late_at);
+    if (!leads(d)) continue;
+    float v_scale = p.v_scale ? __ldcg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
     for (int pass = 0; pass < kPasses; ++pass) lead(p, s, d, v_scale, pass, true, warp, lane);
     --late;
   }

@@ -17,13 +17,13 @@ struct Loader {
   bool any_raw;
 
   static __device__ __forceinline__ int read(const Params& p, int index, int lane) {
-    return __ldg(reinterpret_cast<const int*>(p.map + index) + min(lane, 8));
+    return __ldcg(reinterpret_cast<const int*>(p.map + index) + min(lane, 8));
   }
   static __device__ __forceinline__ void read_pages(const Params& p, Work& w, int from, int warp, int lane) {
     int s = from + lane;
     if (s < w.steps) {
       int token = w.first + kSlab * (warp + WARPS * s);
-      w.pages = __ldg(p.block_table + w.request * p.table_stride + (token >> p.page_shift));
+      w.pages = __ldcg(p.block_table + w.request * p.table_stride + (token >> p.page_shift));
     }
   }
   // `raw` becomes `then`, and the reading of what follows begins.

@@ -12,7 +12,7 @@ struct Queries {
   float q_scale[kEach], k_scale;
 
   __device__ __forceinline__ void load(const Params& p, int request, int kv_head, int pass) {
-    k_scale = !K_SCALE_PER_TOKEN && p.k_scale ? __ldg(p.k_scale) : 1.0f;
+    k_scale = !K_SCALE_PER_TOKEN && p.k_scale ? __ldcg(p.k_scale) : 1.0f;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       int at = i * kThreads + threadIdx.x;
@@ -22,9 +22,9 @@ struct Queries {
       if (local < kRowsAPass && row < kRows) {
         const uint8_t* q = p.q + (request * int64_t(Q_LEN) + row / GROUP) * p.q_token_stride +
                            (kv_head * GROUP + row % GROUP) * p.q_head_stride + dim * kQElement;
-        raw[i] = __ldg(reinterpret_cast<const uint4*>(q));
+        raw[i] = __ldcg(reinterpret_cast<const uint4*>(q));
         int64_t token = request * int64_t(Q_LEN) + row / GROUP;
-        if (p.q_scale) q_scale[i] = __ldg(p.q_scale + token * (p.kv_heads * GROUP) + kv_head * GROUP + row % GROUP);
+        if (p.q_scale) q_scale[i] = __ldcg(p.q_scale + token * (p.kv_heads * GROUP) + kv_head * GROUP + row % GROUP);
       }
     }
   }

@@ -64,6 +64,14 @@ struct Params {
   float scale;                 // softmax scale times log2(e)
 };
 
+// Inputs are read past L1 (__ldcg) everywhere: with programmatic dependent launch an SM may still hold lines that the
+// kernels before this one read before they were written.
+__device__ __forceinline__ Descriptor read_descriptor(const Params& p, int index) {
+  const int4* from = reinterpret_cast<const int4*>(p.map + index);
+  int4 a = __ldcg(from), b = __ldcg(from + 1);
+  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, __ldcg(reinterpret_cast<const int*>(from + 2)), {}};
+}
+
 __device__ __forceinline__ uint4 load_shared_16(const uint8_t* p) { return *reinterpret_cast<const uint4*>(p); }
 
 __device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint2 b) {

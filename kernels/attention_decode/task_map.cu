@@ -39,6 +39,7 @@ struct MapParams {
   int batch, max_batch, kv_heads, num_ctas;
   int tile;
   int floor_tiles;         // work floor of the upstream rule
+  int max_length;          // lengths beyond 0 .. max_length, which the host cannot see, count as the nearest of the two
   int balanced;            // 0: upstream's rule
   // Cost model, integer nanoseconds.
   int tile_bytes, bytes_per_us, cta_tile_ns, shared_tile_ns, descriptor_ns, partial_ns, merge_ns, merge_chunk_ns;
@@ -118,6 +119,10 @@ struct Cuts {
   }
 };
 
+__device__ __forceinline__ int read_length(const MapParams& p, int request) {
+  return min(max(__ldcg(p.lengths + request), 0), p.max_length);
+}
+
 __device__ __forceinline__ int snap(const Stream& s, int cut, int reach) {
   if (cut >= s.total) return s.total;
   Stream::Item i = s.at(cut);
@@ -185,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
   int from = min(int(threadIdx.x) * each, p.batch), to = min(from + each, p.batch);
   int2 mine = make_int2(0, 0), all;  // tiles, requests that have any
   for (int i = from; i < to; ++i) {
-    int t = (__ldg(p.lengths + i) + p.tile - 1) / p.tile;
+    int t = (read_length(p, i) + p.tile - 1) / p.tile;
     tiles[i + 1] = t;
     mine.x += t, mine.y += t > 0;
   }
@@ -325,7 +330,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
       next = p.num_ctas + following.head * p.max_batch + following.request;
     }
     int home = cuts.home(item.start);
-    int length = __ldg(p.lengths + item.request);
+    int length = read_length(p, item.request);
     int first = (low - item.start) * p.tile;
     int tokens = int(min(int64_t(high - item.start) * p.tile, int64_t(length))) - first;
     int4* row = p.map + int64_t(index) * 3;

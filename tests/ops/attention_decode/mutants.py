@@ -126,11 +126,11 @@ MUTANTS = (
         ("void move_reference(", "ptx::exp2(reference.x - most_x)", "1.0f"),
         ("void move_reference(", "ptx::exp2(reference.y - most_y)", "1.0f"),
     ),
-    _mutant("reference hardly ever moved", ("constexpr float kLazyRescale", "= 8.0f", "= 60.0f")),
+    _mutant("reference never moved", ("constexpr float kLazyRescale", "= 8.0f", "= 1000.0f")),
     _mutant(
         "K and V scale swapped",
         ("struct Queries {", "p.k_scale", "p.v_scale"),
-        ("attention_decode(const", "p.v_scale ? __ldg(p.v_scale + ", "p.k_scale ? __ldg(p.k_scale + "),
+        ("attention_decode(const", "p.v_scale ? __ldcg(p.v_scale + ", "p.k_scale ? __ldcg(p.k_scale + "),
     ),
     _mutant("q scale dropped", ("struct Queries {", "if (p.q_scale)", "if (false)")),
     _mutant("V scale of the first head", ("attention_decode(const", "(p.v_scale_per_head ? d.kv_head : 0)", "0")),

@@ -123,8 +123,9 @@ class AttentionConfig:
     pdl : bool
         Launch as a programmatic dependent, so that the kernel's start overlaps the end of the one before.
     early_map : bool
-        With ``pdl``, read the task map and the block table before the kernel ahead in the stream has ended. Right
-        whenever neither was written by that kernel; a map that was just built is recognised and waited for.
+        With ``pdl``, read the task map and the block table before the kernel ahead in the stream has ended, which
+        saves about the latency of two reads. Allowed only when neither was written by that kernel; a map that was just
+        built is recognised and waited for.
     """
 
     warps: int = 8
@@ -132,7 +133,7 @@ class AttentionConfig:
     ctas_per_sm: int = 1
     tile: int = 64
     pdl: bool = True
-    early_map: bool = True
+    early_map: bool = False
 
     @property
     def threads(self) -> int:
@@ -195,7 +196,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "ctas_per_sm": (1, 2, 3, 4),
     "tile": (32, 64, 128),
     "pdl": (True, False),
-    "early_map": (True, False),
+    "early_map": (False, True),
 }
 """What can be set, and to what."""
 

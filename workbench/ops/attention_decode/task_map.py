@@ -30,7 +30,7 @@ class _MapParameters(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("lengths", "map", "header", "empties")),
         *(
             (name, ctypes.c_int)
-            for name in ("batch", "max_batch", "kv_heads", "num_ctas", "tile", "floor_tiles", "balanced")
+            for name in ("batch", "max_batch", "kv_heads", "num_ctas", "tile", "floor_tiles", "max_length", "balanced")
         ),
         *((name, ctypes.c_int) for name in ("tile_bytes", "bytes_per_us", "cta_tile_ns", "shared_tile_ns")),
         *((name, ctypes.c_int) for name in ("descriptor_ns", "partial_ns", "merge_ns", "merge_chunk_ns")),
@@ -53,13 +53,15 @@ def _launch(
     num_ctas: int,
     tile: int,
     floor_tiles: int,
+    max_length: int,
     costs: list[int],
     pdl: bool,
 ) -> None:
     batch = seq_lens.shape[0]
     parameters = _MapParameters(
         seq_lens.data_ptr(), map_.data_ptr(), header.data_ptr(), empties.data_ptr(),
-        batch, max_batch, num_kv_heads, num_ctas, tile, floor_tiles, bool(costs), *costs,
+        batch, max_batch, num_kv_heads, num_ctas, tile, floor_tiles, max_length,
+        bool(costs), *costs,
     )  # fmt: skip
     grid = min(16, -(-(num_ctas + num_kv_heads * batch) // _THREADS))
     with torch.cuda.device(seq_lens.device):
@@ -71,7 +73,7 @@ def _launch(
 _build_task_map = define(
     "build_task_map",
     "Tensor seq_lens, Tensor(a!) map, Tensor(b!) header, Tensor(c!) empties, int max_batch, int num_kv_heads, "
-    "int num_ctas, int tile, int floor_tiles, int[] costs, bool pdl",
+    "int num_ctas, int tile, int floor_tiles, int max_length, int[] costs, bool pdl",
     _launch,
 )
 
@@ -227,7 +229,7 @@ def build_task_map(
         )
     _build_task_map(
         seq_lens, out.map, out.header, out.empties, out.max_batch, num_kv_heads, num_ctas, config.tile,
-        min_process_len // config.tile, costs, config.pdl,
+        min_process_len // config.tile, max_seq_len, costs, config.pdl,
     )  # fmt: skip
     out.batch, out.policy, out.min_process_len, out.fresh = batch, name, min_process_len, True
     return out
