@@ -229,6 +229,15 @@ def test_a_policy_that_fails_is_told_in_words_and_names_are_not_markup(page, vie
     assert "Neither policy gives a valid plan" in view.locator(".wb-sentence").inner_text()
 
 
+def test_times_that_arrive_leave_the_buttons_where_they_are(page, view):
+    after_frame(page, view, lambda: view.get_by_label("GPU", exact=True).select_option("B200"))
+    times = "[...root.querySelectorAll('.wb-policy-time')].map((node) => node.textContent)"
+    before = view.evaluate(f"(root) => {{ window.buttons = [...root.querySelectorAll('.wb-pick')]; return {times}; }}")
+    page.wait_for_function(f"(root) => !{times}.includes('\u00b7')", arg=view.element_handle())
+    assert "\u00b7" in before
+    assert view.evaluate("(root) => window.buttons.every((node) => root.contains(node))")
+
+
 def test_the_theme_follows_jupyterlab(page, view):
     def background():
         return view.evaluate("(root) => getComputedStyle(root).getPropertyValue('--wb-background').trim()")

@@ -44,6 +44,11 @@ def tokens(count: int) -> str:
     return f"{count / K / K:.2f}M"
 
 
+def of_tokens(count: int) -> str:
+    """``1 token``, ``4.0K tokens``."""
+    return f"{tokens(count)} token" + ("" if count == 1 else "s")
+
+
 def count(value: int) -> str:
     """A whole number with thousands separated."""
     return f"{value:,}"

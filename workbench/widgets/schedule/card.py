@@ -56,7 +56,7 @@ def make_card(side: Side, index: int, *, sms: int, sides: Sequence[Side], trace_
     start, foot, end = (int(values[index]) / 1e3 for values in (spans.start_ns, spans.foot_ns, spans.end_ns))
     rows = [
         ("bin", _place(side, index, sms)),
-        ("reads", f"tokens {first:,} to {first + count - 1:,}"),
+        ("reads", f"tokens {first:,} to {first + count - 1:,}" if count > 1 else f"token {first:,}"),
         ("", f"{text.plural(int(d['num_tiles']), 'tile')}, {text.size(kv_bytes)}"),
         ("runs", f"{text.us(start)} to {text.us(end)} \u00b5s, {text.us(foot)} of it fixed"),
     ]
@@ -68,7 +68,10 @@ def make_card(side: Side, index: int, *, sms: int, sides: Sequence[Side], trace_
         )
     length = int(plan.lengths[request])
     rows.append(
-        ("request", f"{length:,} tokens" + (f", row {trace_row:,} of the trace" if trace_row is not None else ""))
+        (
+            "request",
+            text.plural(length, "token") + (f", row {trace_row:,} of the trace" if trace_row is not None else ""),
+        )
     )
     return Card(f"Request {request}", f"KV head {head}, chunk {int(d['chunk']) + 1} of {chunks}", tuple(rows), request)
 

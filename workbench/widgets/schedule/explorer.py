@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +12,7 @@ import anywidget
 import numpy as np
 import numpy.typing as npt
 import traitlets
+from IPython.display import display
 
 from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.schedule import DecodePlan
@@ -18,6 +22,7 @@ from workbench.widgets.schedule import frames
 from workbench.widgets.schedule.batches import Batches, Given
 from workbench.widgets.schedule.export import plans_json, trace_json
 from workbench.widgets.schedule.replies import REPLIES
+from workbench.widgets.schedule.scene import Scene
 from workbench.widgets.schedule.session import AnyPolicy, Session
 from workbench.widgets.schedule.side import Side
 from workbench.widgets.schedule.strip import Strip
@@ -119,7 +124,8 @@ class ScheduleExplorer(anywidget.AnyWidget):
         self._number = 0
         self._ack: dict[str, int] = {}
         fixed = frames.constants() | {"themes": {name: theme.to_dict() for name, theme in THEMES.items()}}
-        super().__init__(constants=fixed, frame=self._make_frame())
+        self._mark = f"wb-static-{uuid.uuid4().hex}"
+        super().__init__(constants=fixed | {"picture": self._mark}, frame=self._make_frame())
         self.on_msg(self._answer)
 
     gpu = _setting("gpu")
@@ -262,10 +268,24 @@ class ScheduleExplorer(anywidget.AnyWidget):
             self._fault = frames.Fault.of(field, error)
         self.redraw()
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The live widget, and a picture of it for readers without one."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        if bundle is None:
-            return None
-        data, metadata = bundle
-        return {**data, "image/svg+xml": self.to_svg()}, metadata
+    def _ipython_display_(self) -> None:
+        """Show the live widget, and below it a picture for whoever opens the saved notebook without its kernel.
+
+        JupyterLab shows an error in place of a widget whose kernel is gone, whatever else its output holds, so the
+        picture is an output of its own; every live view hides it.
+        """
+        bundle = self._repr_mimebundle_()
+        if bundle is not None:
+            display(*bundle[:1], metadata=bundle[1], raw=True)
+        scene = self.session.scene()
+        display({"text/html": self._static_html(scene), "text/plain": scene.description}, raw=True)
+
+    def _static_html(self, scene: Scene) -> str:
+        """The screen as an HTML image, which needs no script and passes the filters of untrusted notebooks."""
+        data = base64.b64encode(render_svg(scene).encode()).decode()
+        words = html.escape(scene.description)
+        note = "Schedule explorer as it was when its cell was run. Run the cell again for the live one."
+        return (
+            f'<div class="{self._mark}"><p><small>{note}</small></p>'
+            f'<img alt="{words}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"></div>'
+        )

@@ -141,7 +141,8 @@ def make_panel(
     offsets = np.zeros(side.columns + 1, np.uint32)
     np.cumsum(np.bincount(at, minlength=side.columns), out=offsets[1:])
     late = np.zeros(side.columns, np.uint8)
-    late[column[spans.slot[side.late]]] = 1
+    if side.metrics.tiles:  # where nothing is read, nobody waits
+        late[column[spans.slot[side.late]]] = 1
     top = ends[place].astype(np.float32)
     colour = classes[plan.request]
     return Panel(

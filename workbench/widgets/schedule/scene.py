@@ -211,7 +211,7 @@ def culprit(sides: Sequence[Side]) -> int | None:
 
 def _facts(side: Side) -> tuple[str, ...]:
     plan = side.plan
-    facts = [text.plural(plan.problem.batch, "request"), f"{text.tokens(int(plan.lengths.sum()))} KV tokens"]
+    facts = [text.plural(plan.problem.batch, "request"), text.of_tokens(int(plan.lengths.sum())).replace(" ", " KV ")]
     if plan.num_kv_heads > 1:
         facts.append(text.plural(plan.num_kv_heads, "KV head"))
     return tuple(facts)

@@ -150,7 +150,7 @@ def _waits(side: Side, verb: str) -> tuple[Run, ...]:
         return ()
     lengths = side.plan.lengths
     length = int(lengths[m.culprit_request])
-    facts = f"{text.tokens(length)} tokens, {text.percent(length / int(lengths.sum()))} of the KV read."
+    facts = f"{text.of_tokens(length)}, {text.percent(length / int(lengths.sum()))} of the KV read."
     of = Run(f" of {'its ' if verb == ' waits ' else ''}{text.us(m.call_us)} \u00b5s for ")
     head = (Run(verb), Run(text.us(m.waiting_us), "strong"), of)
     request = Run(f"request {m.culprit_request}", "request")

@@ -17,7 +17,7 @@ from workbench.schedule.policies import BUILT_IN, UserFunction
 from workbench.widgets import text
 from workbench.widgets.schedule.batches import Batches, Given, batches
 from workbench.widgets.schedule.scene import Scene, View, culprit, make_scene
-from workbench.widgets.schedule.side import Side, evaluate, policy_title
+from workbench.widgets.schedule.side import STOPS, Side, evaluate, policy_title
 from workbench.widgets.schedule.state import State, as_code
 from workbench.workloads import format_lengths
 
@@ -35,12 +35,12 @@ class Failure:
     ----------
     title : str
         Name of the policy for a reader.
-    error : Exception
+    error : BaseException
         The workbench's own, or whatever a user's function raised.
     """
 
     title: str
-    error: Exception
+    error: BaseException
 
     @property
     def message(self) -> str:
@@ -88,9 +88,9 @@ class Session:
         custom = dict(self.custom)
         try:
             new = batches(changes.pop("workload")) if "workload" in changes else self.workload
-            for name in ("policy_a", "policy_b"):
-                if name in changes:
-                    changes[name] = self._policy_name(changes[name])
+            named = {name: self._policy_name(changes[name]) for name in ("policy_a", "policy_b") if name in changes}
+            self._check_names(named, custom, changes)
+            changes.update(named)
             if new is not self.workload:
                 changes = {"step": 0, "selection": None} | changes
             state = self._numbered(self.state.change(**changes), changes)
@@ -139,6 +139,22 @@ class Session:
         if type(chosen) not in BUILT_IN.values():
             self._add(chosen.name, chosen)
         return chosen.name
+
+    def _check_names(self, named: Mapping[str, str], before: Mapping[str, Policy], changes: Mapping[str, Any]) -> None:
+        """A name means one policy: A and B cannot be two different functions of the same name."""
+        if not named:
+            return
+        sides = {"policy_a": self.state.policy_a, "policy_b": self.state.policy_b} | named
+        name = sides["policy_a"]
+        if name != sides["policy_b"] or name not in self.custom:
+            return
+        given = [resolve(changes[side]) for side in named if not isinstance(changes[side], str)]
+        kept = [before[name]] if len(given) < 2 and name in before else []
+        if any(policy != self.custom[name] for policy in given + kept):
+            raise InvalidArgument(
+                f"policy_a and policy_b are two policies of the same name, {name!r}. "
+                "Name them: policies={'first': ..., 'second': ...}, policy_a='first', policy_b='second'."
+            )
 
     @staticmethod
     def _built_in(name: str) -> bool:
@@ -198,10 +214,10 @@ class Session:
             return evaluate(key, title, plan, self.cost)
         except WorkbenchError as error:
             return Failure(title, error)
-        except Exception as error:
+        except STOPS as error:
             if name not in self.custom:
                 raise
-            return Failure(title, error)  # a user's function may raise anything; the screen says what
+            return Failure(title, error)
 
     def plan(self, key: str) -> DecodePlan:
         """The plan of A or B.

@@ -10,6 +10,9 @@ import numpy.typing as npt
 from workbench.schedule import CostModel, DecodePlan, Metrics, Spans
 from workbench.schedule.metrics import LATE_SHARE, summarise
 
+STOPS = (Exception, SystemExit, KeyboardInterrupt)
+"""What a user's function may end with; the last two would end the kernel, or leave a view waiting for ever."""
+
 
 @dataclass(frozen=True, eq=False)
 class Side:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from keyword import iskeyword
 from typing import Any
 
 from workbench import devices
@@ -107,7 +108,7 @@ class State:
 
 SHOWN_IN_CODE = (
     "gpu", "policy_a", "policy_b", "tile", "ctas_per_sm", "min_process_len", "num_kv_heads", "q_len", "cache",
-    "step", "selection", "order", "unit", "scale",
+    "step", "selection", "order", "unit", "scale", "strip",
 )  # fmt: skip
 
 
@@ -135,7 +136,7 @@ def as_code(state: State, workload: str | list[int], *, note: str = "", step: in
     for name in SHOWN_IN_CODE:
         value = getattr(state, name)
         if name == "gpu":
-            shown = repr(gpu.name) if known else f"devices.custom({gpu.name!r}, sms={gpu.sms})"
+            shown = repr(gpu.name) if known else _custom(gpu)
         elif name == "step":
             shown = repr(step)
         elif name == "selection" and value is None:
@@ -146,7 +147,25 @@ def as_code(state: State, workload: str | list[int], *, note: str = "", step: in
     used = [name for name in (state.policy_a, state.policy_b) if name in custom]
     if used:
         pairs = ", ".join(
-            f"{name!r}: {name}" if name.isidentifier() else f"{name!r}: ..." for name in dict.fromkeys(used)
+            f"{name!r}: {name if name.isidentifier() and not iskeyword(name) else '...'}"
+            for name in dict.fromkeys(used)
         )
         lines.append(f"    policies={{{pairs}}},")
     return "\n".join([*lines, ")"]) + "\n"
+
+
+def _custom(gpu: devices.Gpu) -> str:
+    """The call that makes a GPU which the catalogue lacks, from the entry that it differs from least."""
+
+    def different(base: devices.Gpu) -> dict[str, Any]:
+        names = {field.name for field in fields(gpu)} - {"name", "sms", "aliases"}
+        found = {name: getattr(gpu, name) for name in sorted(names) if getattr(gpu, name) != getattr(base, name)}
+        if "memory_bandwidth" in found:  # else `custom` would drop the measured one
+            found["measured_read_bandwidth"] = gpu.measured_read_bandwidth
+        return found
+
+    like, changes = min(
+        ((name, different(base)) for name, base in devices.CATALOGUE.items()), key=lambda pair: len(pair[1])
+    )
+    values = "".join(f", {name}={value!r}" for name, value in changes.items())
+    return f"devices.custom({gpu.name!r}, sms={gpu.sms}, like={like!r}{values})"

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.schedule import CostModel
-from workbench.schedule.policies import Policy
+from workbench.schedule.policies import BUILT_IN, Policy
 from workbench.schedule.sweep import Sweep, sweep_ranges
 from workbench.widgets import text
+from workbench.widgets.schedule.side import STOPS
 from workbench.workloads import DecodeSteps
 
 Floats = npt.NDArray[np.float32]
@@ -69,7 +70,9 @@ class Strip:
         self._rows = (0, 1) if different else (0, 0)
         chosen = self.policies if different else self.policies[:1]
         # DecodeSteps is the sequence of batches that sweeps are made for, but not a typing.Sequence.
-        self._ranges = sweep_ranges(self.steps, policies=chosen, cost=self.cost, size=RANGE, **self.arguments)  # type: ignore[arg-type]
+        # A user's function may take long over each step, and the view can be answered only between two ranges.
+        size = RANGE if all(type(policy) in BUILT_IN.values() for policy in chosen) else 1
+        self._ranges = sweep_ranges(self.steps, policies=chosen, cost=self.cost, size=size, **self.arguments)  # type: ignore[arg-type]
 
     @property
     def finished(self) -> bool:
@@ -82,7 +85,7 @@ class Strip:
         while not self.finished:
             try:
                 steps, part = next(self._ranges)
-            except Exception as error:  # a user's function may raise anything; the strip says what and stops
+            except STOPS as error:  # the strip says what and stops
                 self.problem = f"stopped after {text.plural(self.done, 'step')}: {type(error).__name__}: {error}"
                 break
             rows = list(self._rows)

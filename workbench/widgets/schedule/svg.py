@@ -108,7 +108,7 @@ class _Drawing:
     def _sentence(self) -> None:
         theme = self.theme
         self.y += 12
-        self._text(MARGIN, self.y, " / ".join(self.scene.header), fill=theme.muted)
+        self._text(MARGIN, self.y, _fit(" / ".join(self.scene.header), self.width - 2 * MARGIN, 12), fill=theme.muted)
         self.y += 26
         spans = []
         for run in self.scene.sentence:
@@ -161,13 +161,13 @@ class _Drawing:
         for part in row.bar:
             w = part.share * (right - left)
             fill = {
-                "launch": theme.line,
+                "launch": "none",
                 "reading": theme.slate,
                 "fixed": mix(theme.slate, theme.background, theme.foot_share),
                 "waiting": "none",
                 "merge": "url(#merge)",
             }[part.kind]
-            edge = f' stroke="{theme.muted}"' if part.kind in ("waiting", "merge") and w >= 1 else ""
+            edge = f' stroke="{theme.muted}"' if part.kind in ("launch", "waiting", "merge") and w >= 1 else ""
             dash = ' stroke-dasharray="2 2"' if part.kind == "waiting" else ""
             self._rect(x, top, w, 13, fill, edge + dash)
             if part.kind != "merge" and w > text_width(part.text, 10) + 6:
@@ -202,8 +202,11 @@ class _Drawing:
         unit = "\u00b5s" if self.scene.unit == "us" else "tiles"
         self._text(left - 8, self.y, unit, fill=theme.muted, size=11, anchor="end")
         self._badge(left, self.y - 11, panel.key)
-        self._text(left + 20, self.y, panel.title, bold=True)
-        self._text(left + 28 + text_width(panel.title, 12.6), self.y, panel.note, fill=theme.muted, size=11)
+        title = _fit(panel.title, 0.45 * self.plot, 12.6)
+        self._text(left + 20, self.y, title, bold=True)
+        after = left + 28 + text_width(title, 12.6)
+        if (room := right - 12 - text_width(panel.note_right, 11) - after) > 40:
+            self._text(after, self.y, _fit(panel.note, room, 11), fill=theme.muted, size=11)
         self._text(right, self.y, panel.note_right, fill=theme.muted, size=11, anchor="end")
         self.y += HEAD
         top, base = self.y, self.y + layout.height
@@ -253,8 +256,9 @@ class _Drawing:
         for label in layout.labels:
             y, label_y = round(top + label.y) + 0.5, top + label.label_y
             stroke = theme.slate if label.kind == "other" else theme.ink
-            self._line(left, y, end, y, stroke, DASHES[label.kind])
-            self._line(end, y, end + 9, label_y, theme.line)
+            if label.y >= -HEAD / 2:  # the other panel's makespan may lie above this one: then its label has to do
+                self._line(left, y, end, y, stroke, DASHES[label.kind])
+                self._line(end, y, end + 9, label_y, theme.line)
             bold = label.kind == "makespan"
             self._text(end + 12, label_y + 4, label.label, fill=theme.muted, size=11)
             self._text(end + RIGHT - SILHOUETTE - 6, label_y + 4, label.text, size=11, bold=bold, anchor="end")
@@ -267,7 +271,7 @@ class _Drawing:
             running -= ending
             right = left + SILHOUETTE * running / panel.silhouette.size
             steps.append(f"V{base - height * layout.scale:.1f}H{right:.1f}")
-        self.parts.append(f'<path d="{"".join(steps)}Z" fill="{self.theme.grid}" stroke="{self.theme.line}"/>')
+        self.parts.append(f'<path d="{"".join(steps)}Z" fill="{self.theme.grid}" stroke="{self.theme.slate}"/>')
 
     def _axis(self) -> None:
         left, scene = MARGIN + LEFT, self.scene

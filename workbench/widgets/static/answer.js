@@ -26,10 +26,20 @@ export class Answer {
       return;
     }
     fill(this.header, ...scene.header.map((fact) => el("span", {}, fact)));
+    this.header.title = scene.header.join(" / ");
     fill(this.sentence, ...scene.sentence.map((run) => this.#run(run)));
     fill(this.table, this.#heading(scene.mark), el("tbody", {}, ...scene.rows.map((row) => this.#row(row))));
     fill(this.legend, el("span", { className: "wb-muted" }, "Requests"), ...scene.legend.map((chip) => this.#chip(chip)));
     fill(this.footer, ...scene.footer.map((text) => el("span", {}, text)));
+    this.#settle(frame.strip?.total);
+  }
+
+  // While a trace is stepped through, what is below must stay where it is: the answer keeps the height it once needed.
+  #settle(steps) {
+    const { style, clientWidth } = this.node;
+    if (steps === undefined || this.settled !== clientWidth) style.minHeight = "";
+    this.settled = clientWidth;
+    if (steps !== undefined) style.minHeight = `${this.node.offsetHeight}px`;
   }
 
   #run({ text, kind }) {
@@ -69,7 +79,8 @@ export class Answer {
         className: `wb-part wb-part-${kind}`, style: { width: `${100 * share}%` }, title: `${kind} ${text} \u00b5s`,
         "data-part": kind, "data-side": row.key, "data-text": text,
       }, share > 0.06 && kind !== "merge" ? text : ""));
-    return el("td", { className: "wb-bar" }, el("div", {}, ...parts));
+    const words = row.bar.map(({ kind, text }) => `${kind} ${text}`).join(", ");
+    return el("td", { className: "wb-bar" }, el("div", { role: "img", "aria-label": `Microseconds: ${words}` }, ...parts));
   }
 
   #changes(row) {

@@ -5,13 +5,16 @@ import { el, fill } from "./dom.js";
 export function stepper(label, range, step, onChange) {
   const [low, high] = range;
   const input = el("input", { type: "text", inputmode: "numeric", "aria-label": label, autocomplete: "off" });
+  let shown = "";
   const commit = (value) => {
-    if (!Number.isFinite(value)) return;
+    if (!Number.isFinite(value)) return void (input.value = shown);
     input.value = Math.min(high, Math.max(low, Math.round(value)));
-    onChange(Number(input.value));
+    if (input.value !== shown) onChange(Number(input.value));
+    shown = input.value;
+    return undefined;
   };
   const move = (by) => commit(Number(input.value) + by * step);
-  input.addEventListener("change", () => (input.value.trim() === "" ? (input.value = low) : commit(Number(input.value))));
+  input.addEventListener("change", () => commit(input.value.trim() === "" ? NaN : Number(input.value.replaceAll(",", ""))));
   input.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
     event.preventDefault();
@@ -20,7 +23,11 @@ export function stepper(label, range, step, onChange) {
   const button = (text, by, name) =>
     el("button", { type: "button", "aria-label": `${name} ${label}`, tabindex: -1, on: { click: () => move(by) } }, text);
   const node = el("span", { className: "wb-stepper" }, button("\u2212", -1, "less"), input, button("+", 1, "more"));
-  return { node, show: (value) => { if (document.activeElement !== input) input.value = value; } };
+  const show = (value) => {
+    shown = String(value);
+    if (document.activeElement !== input) input.value = value;
+  };
+  return { node, show };
 }
 
 export function segmented(label, options, onChange) {

@@ -13,6 +13,8 @@ export class Link {
     this.lastInput = 0;
     this.onFrame = onFrame;
     this.onSlow = () => {};
+    this.onLost = () => {};
+    this.lost = false;
     this.receive = (content, buffers) => this.#receive(content, buffers);
     this.update = () => this.#update();
     model.on("msg:custom", this.receive);
@@ -30,7 +32,7 @@ export class Link {
 
   // A question that changes nothing; the answer goes to `listen`.
   ask(kind, content) {
-    this.model.send({ kind, view: this.view, ...content });
+    this.#send({ kind, ...content });
   }
 
   listen(kind, listener) {
@@ -51,18 +53,31 @@ export class Link {
   // Any message that Python answers with a new frame; those that change settings are joined.
   queue(message) {
     this.lastInput = performance.now();
+    if (this.lost) return this.onLost();
     const last = this.waiting.at(-1);
     if (message.kind === "set" && last?.kind === "set") Object.assign(last.changes, message.changes);
     else this.waiting.push(message);
-    this.#flush();
+    return this.#flush();
+  }
+
+  // After a restart the kernel knows this view no longer, and Jupyter throws: the reader has to be told.
+  #send(message) {
+    try {
+      this.model.send({ ...message, view: this.view });
+    } catch (error) {
+      console.warn("schedule explorer:", error);
+      clearTimeout(this.timer);
+      Object.assign(this, { lost: true, waiting: [] });
+      this.onLost();
+    }
   }
 
   #flush() {
     if (this.busy || this.waiting.length === 0) return;
     this.busy = true;
     this.number += 1;
-    this.model.send({ ...this.waiting.shift(), view: this.view, number: this.number });
     this.timer = setTimeout(() => this.onSlow(true), SLOW_MS);
+    this.#send({ ...this.waiting.shift(), number: this.number });
   }
 
   #update() {

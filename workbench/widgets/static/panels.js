@@ -31,6 +31,11 @@ export class Panels {
       this.frame = null;
       return;
     }
+    if (theme !== this.theme) this.card.hide(); // its lens has the colours of the theme before
+    if (this.window && scene.columns !== this.scene.columns) {
+      this.window = null; // other CTAs than those that were looked at
+      show(this.reset, false);
+    }
     if (frame !== this.frame) {
       this.panels = scene.panels.map(readPanel);
       this.#keepCursor();
@@ -53,12 +58,13 @@ export class Panels {
   #space(width) {
     const room = width - LEFT - 6 - SILHOUETTE - LABELS;
     const { columns, sms } = this.scene;
-    let [from, to] = this.window ?? [0, columns];
-    if (to > columns) [from, to] = [0, columns];
+    const [from, to] = this.window ?? [0, columns];
     // Whole pixels an SM, so that SMs never alias; a zoomed range uses all the room.
     const whole = Math.floor(room / sms) * sms;
     this.font ??= getComputedStyle(this.node).fontFamily;
-    return { from, to, font: this.font, width: from === 0 && to === columns && whole > 0 ? whole : Math.max(room, 40) };
+    const plot = from === 0 && to === columns && whole > 0 ? whole : Math.max(room, 40);
+    // What whole pixels leave over goes to the silhouette.
+    return { from, to, font: this.font, width: plot, silhouette: SILHOUETTE + Math.max(Math.min(room - plot, 72), 0) };
   }
 
   // Shows columns `range` only; null shows all.

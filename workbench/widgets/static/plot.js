@@ -42,7 +42,7 @@ export class Plot {
       width: Math.round(width * ratio), height: Math.round(layout.height * ratio), ratio,
       from: space.from, pitch: (width / (space.to - space.from)) * ratio, scale: layout.scale * ratio,
     };
-    const across = width + 6 + SILHOUETTE;
+    const across = width + 6 + space.silhouette;
     for (const canvas of [this.canvas, this.overlay]) {
       const [w, h] = [Math.round(across * ratio), Math.round((layout.height + TOP) * ratio)];
       if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
@@ -65,13 +65,14 @@ export class Plot {
   #texts(unit) {
     const { panel, layout, space } = this;
     fill(this.title, el("span", { className: "wb-axis-unit" }, unit), badge(panel.key), el("b", {}, panel.title),
-      el("span", { className: "wb-note" }, panel.note), el("span", { className: "wb-note wb-right" }, panel.note_right));
+      el("span", { className: "wb-note" }, panel.note), el("span", { className: "wb-note wb-right" }, panel.note_right),
+      el("span", { className: "wb-note wb-running" }, "CTAs still running"));
     this.title.style.width = `${LEFT + space.width}px`;
     this.overlay.setAttribute("aria-label",
       `Policy ${panel.key}, ${panel.title}: ${panel.note}. ${panel.note_right}. Arrow keys move between chunks.`);
     const ticks = layout.ticks.map(([value, text]) =>
       el("span", { className: "wb-tick", style: { top: `${TOP + layout.height - value * layout.scale}px` } }, text));
-    const left = LEFT + space.width + 6 + SILHOUETTE;
+    const left = LEFT + space.width + 6 + space.silhouette;
     const lines = layout.labels.map(({ kind, label, text, label_y }) =>
       el("span", { className: `wb-line wb-line-${kind}`, style: { top: `${TOP + label_y}px`, left: `${left + 14}px` } },
         el("span", {}, label), el("span", { "data-line": kind, "data-side": panel.key }, text)));
@@ -166,18 +167,19 @@ export class Plot {
     const { silhouette } = this.panel;
     const left = this.space.width + 6;
     const count = silhouette.length;
+    const wide = this.space.silhouette;
     context.beginPath();
     context.moveTo(left, this.layout.height);
-    context.lineTo(left + SILHOUETTE, this.layout.height);
+    context.lineTo(left + wide, this.layout.height);
     for (let i = 0; i < count; i += 1) {
       const y = this.y(silhouette[i]);
-      context.lineTo(left + (SILHOUETTE * (count - i)) / count, y);
-      context.lineTo(left + (SILHOUETTE * (count - i - 1)) / count, y);
+      context.lineTo(left + (wide * (count - i)) / count, y);
+      context.lineTo(left + (wide * (count - i - 1)) / count, y);
     }
     context.closePath();
     context.fillStyle = this.theme.grid;
     context.fill();
-    context.strokeStyle = this.theme.line;
+    context.strokeStyle = this.theme.slate;
     context.stroke();
   }
 

@@ -34,21 +34,34 @@ export class Policies {
   #arrived({ frame, entry }) {
     if (frame !== this.frame.number) return;
     this.entries[this.entries.findIndex((known) => known.name === entry.name)] = { ...entry };
-    this.#draw();
+    this.#times();
     this.#askNext();
   }
 
   #draw() {
     const active = document.activeElement?.dataset?.focus;
-    const times = this.entries.map((entry) => entry.call_us).filter((time) => time !== null);
-    const [best, worst] = [Math.min(...times), Math.max(...times)];
-    fill(this.node, ...this.entries.map((entry) => this.#line(entry, best, worst)));
+    fill(this.node, ...this.entries.map((entry) => this.#line(entry)));
+    this.#times();
     if (active && this.node.getRootNode().activeElement?.dataset?.focus !== active) {
       [...this.node.querySelectorAll("[data-focus]")].find((node) => node.dataset.focus === active)?.focus();
     }
   }
 
-  #line(entry, best, worst) {
+  // What is known of each call, written into the lines that are there: a button replaced under the pointer loses its click.
+  #times() {
+    const times = this.entries.map((entry) => entry.call_us).filter((time) => time !== null);
+    const [best, worst] = [Math.min(...times), Math.max(...times)];
+    this.entries.forEach((entry, at) => {
+      const line = this.node.children[at];
+      const time = line.querySelector(".wb-policy-time");
+      line.title = entry.problem;
+      time.textContent = entry.problem ? "no plan" : entry.text || "\u00b7";
+      time.classList.toggle("wb-best", entry.call_us === best);
+      line.querySelector(".wb-policy-bar").style.width = `${entry.call_us === null ? 0 : (100 * entry.call_us) / worst}%`;
+    });
+  }
+
+  #line(entry) {
     const { settings } = this.frame;
     const side = (letter, name) => {
       const on = settings[name] === entry.name;
@@ -58,13 +71,11 @@ export class Policies {
         on: { click: () => this.link.set({ [name]: entry.name }) },
       }, letter);
     };
-    const share = entry.call_us === null ? 0 : entry.call_us / worst;
-    const text = entry.problem ? "no plan" : entry.text || "\u00b7";
-    return el("div", { className: "wb-policy", title: entry.problem || null },
+    return el("div", { className: "wb-policy" },
       side("A", "policy_a"), side("B", "policy_b"),
-      el("span", { className: "wb-policy-name" }, entry.title, entry.parameter === null ? null : this.#parameter(entry)),
-      el("span", { className: `wb-policy-time${entry.call_us === best ? " wb-best" : ""}`, "data-policy": entry.name }, text),
-      el("span", { className: "wb-policy-bar", style: { width: `${100 * share}%` } }));
+      el("span", { className: "wb-policy-name", title: entry.title }, entry.title),
+      entry.parameter === null ? null : this.#parameter(entry),
+      el("span", { className: "wb-policy-time", "data-policy": entry.name }), el("span", { className: "wb-policy-bar" }));
   }
 
   #parameter(entry) {

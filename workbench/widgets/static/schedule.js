@@ -24,15 +24,22 @@ function render({ model, el: host }) {
   const strip = new Strip(link, constants);
   const files = new Files(link, () => theme.name);
   const slow = el("span", { className: "wb-status", role: "status", hidden: true }, "waiting for the kernel");
+  const lost = el("span", { className: "wb-status wb-lost", role: "alert", hidden: true }, "no kernel behind this view: run its cell again");
   const root = el("div", { className: "wb-explorer", role: "region", "aria-label": "Schedule explorer" });
   const keys = new Keys(root, link, constants, { panels, strip });
   const main = el("div", { className: "wb-main" }, answer.node, panels.node, strip.node);
   root.append(
-    el("header", { className: "wb-header" }, el("b", {}, "Schedule"), answer.header, el("span", { className: "wb-right" }), slow, files.node, keys.button),
+    el("header", { className: "wb-header" }, el("b", {}, "Schedule"), answer.header, el("span", { className: "wb-right" }), slow, lost, files.node, keys.button),
     el("div", { className: "wb-body" }, controls.node, main),
     el("footer", { className: "wb-footer" }, answer.footer), keys.help);
-  host.append(root);
+  // The picture for readers without a kernel is not for those who see this view.
+  host.append(el("style", {}, `.jp-OutputArea-child:has(.${constants.picture}), .${constants.picture} { display: none; }`), root);
   link.onSlow = (waiting) => show(slow, waiting);
+  link.onLost = () => {
+    show(slow, false);
+    show(lost, true);
+    strip.stop();
+  };
   panels.onRedraw = () => draw();
 
   function draw() {

@@ -270,11 +270,12 @@ export class Strip {
   #texts(y) {
     const ticks = (this.facts?.ticks ?? []).map(([value, text]) => el("span", { className: "wb-tick", style: { top: `${y(value)}px` } }, text));
     const scale = this.width / Math.max(this.total, 1);
-    const steps = (this.facts?.steps ?? []).map(([step, text], at) =>
+    const roomy = (this.facts?.steps ?? []).filter(([step]) => step === 0 || step * scale >= 64); // clear of the first label
+    const steps = roomy.map(([step, text], at) =>
       el("span", { className: at ? "" : "wb-first", style: { left: `${LEFT + step * scale}px` } }, at ? text : `step ${text}`));
     fill(this.ticks, ...ticks, el("div", { className: "wb-axis" }, ...steps));
     if (!this.facts) return;
     if (!this.brush) this.#table(this.facts.statistics, this.facts.headings);
-fill(this.note, this.facts.problem || this.facts.progress || "worst step in each pixel");
+    fill(this.note, this.facts.problem || this.facts.progress || "worst step in each pixel");
   }
 }
