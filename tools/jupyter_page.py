@@ -119,8 +119,8 @@ def chromium(executable: Path) -> Iterator[Browser]:
             browser.close()
 
 
-def open_notebook(browser: Browser, address: str, token: str, name: str, **context: Any) -> Page:
-    """Open a notebook with the side bar closed and start running all its cells."""
+def open_notebook(browser: Browser, address: str, token: str, name: str, *, run: bool = True, **context: Any) -> Page:
+    """Open a notebook with the side bar closed, wait for its kernel, and start running all its cells."""
     page = browser.new_context(**{"viewport": {"width": 1500, "height": 1100}} | context).new_page()
     page.set_default_timeout(KERNEL_SECONDS * 1000)
     page.goto(f"{address}/lab/tree/{name}?token={token}&reset")
@@ -128,5 +128,11 @@ def open_notebook(browser: Browser, address: str, token: str, name: str, **conte
     kernel = "jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel"
     page.wait_for_function(f"() => {kernel}?.connectionStatus === 'connected' && {kernel}?.status === 'idle'")
     page.evaluate("() => { jupyterapp.shell.collapseLeft(); }")
-    page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells'); }")  # not awaited: it may ask
+    if run:
+        run_all(page)
     return page
+
+
+def run_all(page: Page) -> None:
+    """Start running all cells of the notebook that is open."""
+    page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells'); }")  # not awaited: it may ask
