@@ -22,6 +22,7 @@ from workbench.workloads import MAX_REQUESTS, MAX_TOKENS, MIXES, as_lengths, for
         ("0.125K", [128]),
         ("[512, 1024]", [512, 1024]),
         ("  (7)  ", [7]),
+        ("\ufeff512\r\n77", [512, 77]),
         ("4K, + 5,", [4096, 5]),
         (str(MAX_TOKENS), [MAX_TOKENS]),
     ],

@@ -7,11 +7,13 @@ import os
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workbench.errors import TraceError, TraceFileError, TraceFormatError, TraceRecordError
+from workbench.errors import InvalidArgument, TraceError, TraceFileError, TraceFormatError, TraceRecordError
 from workbench.workloads import read_trace
 
 HEADER = b"TIMESTAMP,ContextTokens,GeneratedTokens\n"
@@ -79,6 +81,14 @@ ONE_RECORD = {
     "json fraction": ("t.jsonl", MOON + moon(output="12.5"), 2, "not a whole number", "output_length is 12.5"),
     "json time is a list": ("t.jsonl", MOON + moon(timestamp="[]"), 2, "not a time", "timestamp is []"),
     "json time overflows": ("t.jsonl", MOON + moon(timestamp="1e999"), 2, "not a time", "timestamp is inf"),
+    "json time of 400 digits": ("t.jsonl", MOON + moon(timestamp="9" * 400), 2, "absurd time", "timestamp is 999"),
+    "json name twice": (
+        "t.jsonl",
+        MOON + b'{"timestamp": 1, "input_length": 2, "output_length": 3, "input_length": 4}',
+        2,
+        "not JSON",
+        "'input_length' stands in it twice",
+    ),
     "json long number": ("t.jsonl", MOON + moon(prompt="9" * 5000), 2, "not JSON", "digits"),
     "json deep": ("t.jsonl", MOON + b"[" * 100_000 + b"\n", 2, "not JSON", "not JSON"),
     "json scalar": ("t.jsonl", MOON + b"5\n", 2, "not a JSON object", "JSON int"),
@@ -185,6 +195,75 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(TraceFileError, match="not a regular file"):
         read_trace(tmp_path / "pipe")
+    for name in ("x" * 300, "a/" * 3000, "a\0b"):  # a pasted expression, say
+        with pytest.raises(TraceFileError, match="cannot be read"):
+            read_trace(name)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": None},
+        {"path": 5},
+        {"format": ["azure"]},
+        {"arrival_unit": ["s"]},
+        {"columns": ["a", "b"]},
+        {"columns": "ab"},
+        {"columns": {"input": 3, "output": "b"}},
+        {"run": 1.5},
+        {"rate": "5"},
+        {"rate": 5, "seed": -1},
+    ],
+    ids=str,
+)
+def test_arguments_of_the_wrong_type(tmp_path: Path, arguments: dict[str, object]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(HEADER + GOOD)
+    with pytest.raises(InvalidArgument):
+        read_trace(**{"path": path, **arguments})
+
+
+def test_arrivals_far_apart_name_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(HEADER + b"1,2,3\n" + GOOD + b"2,2,3\n")
+    with pytest.raises(TraceFileError, match=r"t\.csv, line 3: this request comes 1.7e\+09 s after the first"):
+        read_trace(path)
+
+
+def test_a_latency_longer_than_time_itself(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    line = b'{"prompt_tokens": 5, "completion_tokens": 5, "request_finished_ts": %d, "e2e_latency": %d}\n'
+    path.write_bytes(line % (9, 1) + line % (0, 8_999_999_999))
+    with pytest.raises(TraceRecordError, match="line 2: e2e_latency 8999999999 reaches back"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "words"),
+    [
+        (pa.table({"arrival": pa.array([1 << 62], pa.timestamp("us")), "i": [1], "o": [1]}), TraceFileError, "damaged"),
+        (pa.Table.from_arrays([pa.array([1])] * 4, ["arrival", "i", "i", "o"]), TraceFormatError, "schema repeats 'i'"),
+    ],
+    ids=["the year 148000", "repeated name"],
+)
+def test_parquet_that_python_cannot_hold(tmp_path: Path, table: pa.Table, error: type[TraceError], words: str) -> None:
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(error, match=words):
+        read_trace(tmp_path / "t.parquet", columns={"arrival": "arrival", "input": "i", "output": "o"})
+
+
+def test_any_changed_byte_of_a_parquet_file_gives_a_trace_or_a_named_error(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"arrival_s": [0.0, 1.0], "input_tokens": [4, 5], "output_tokens": 1}).to_parquet(path)
+    whole = path.read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            read_trace(path)
+        except TraceError:
+            refused += 1
+    assert refused
 
 
 def test_the_wrong_format_by_name(tmp_path: Path) -> None:

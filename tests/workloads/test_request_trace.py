@@ -71,10 +71,16 @@ def test_poisson_arrivals_have_their_rate_and_seed() -> None:
     assert not np.array_equal(trace.arrival_s, base.with_poisson_arrivals(50.0, seed=4).arrival_s)
 
 
-@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e-12])
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e-12, "5", 10**400, True])
 def test_poisson_refuses(rate: float) -> None:
     with pytest.raises(InvalidArgument, match="rate="):
         make([0.0, 0.0]).with_poisson_arrivals(rate)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "0", None])
+def test_poisson_refuses_seeds(seed: object) -> None:
+    with pytest.raises(InvalidArgument, match="seed="):
+        make([0.0, 0.0]).with_poisson_arrivals(1.0, seed=seed)
 
 
 def test_head_and_speed() -> None:

@@ -218,6 +218,8 @@ class DecodeSteps:
         try:
             return self._chosen[step]
         except IndexError:
+            if not self._chosen:
+                raise StepOutOfRange(f"step {step} was asked for, and no request decodes a token: no step") from None
             raise StepOutOfRange(
                 f"step {step} was asked for, and there are {len(self):,} simulated steps; give 0 to {len(self) - 1:,}"
             ) from None

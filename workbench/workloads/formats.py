@@ -111,6 +111,9 @@ def _sglang(record: dict[str, Any]) -> Iterator[Row]:
         arrival = nanoseconds(received, "request_received_ts")
     elif finished is not None and latency is not None:
         arrival = nanoseconds(finished, column) - nanoseconds(latency, "e2e_latency")
+        if arrival < 0:
+            problem = f"e2e_latency {latency!r} reaches back beyond time 0 from {column} {finished!r}"
+            raise BadValue("negative time", problem, "seconds from arrival to end")
     yield arrival, prompt, output
 
 

@@ -68,7 +68,7 @@ def parse_lengths(text: str) -> npt.NDArray[np.int64]:
 
 def _terms(text: str) -> Iterable[tuple[int, int, str, int]]:
     """Yield (count, length, token, position) of each term."""
-    body = text.strip()
+    body = text.strip().removeprefix("\ufeff").strip()  # some editors begin a file with a byte order mark
     start = text.find(body)
     if body[:1] + body[-1:] in ("[]", "()"):
         start, body = start + 1, body[1:-1]

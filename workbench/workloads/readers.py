@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from workbench.errors import InvalidArgument, TraceFileError, TraceFormatError, TraceRecordError
 from workbench.workloads.formats import FAILED, FORMATS, OWN_COLUMNS, Row, TraceFormat, named_columns, recognise
 from workbench.workloads.records import Numbered, Records, open_records
-from workbench.workloads.request_trace import RequestTrace
+from workbench.workloads.request_trace import MAX_SECONDS, RequestTrace, check_poisson
 from workbench.workloads.values import TIME_UNITS, BadValue
 
 
@@ -68,8 +69,12 @@ def read_trace(
         An argument is not one of the above.
     """
     wanted = _wanted(format, columns, arrival_unit)
-    if run is not None and (run < 0 or isinstance(run, bool)):
+    if run is not None and (not isinstance(run, (int, np.integer)) or isinstance(run, bool) or run < 0):
         raise InvalidArgument(f"run={run!r}; give the number of a run, from 0")
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidArgument(f"path={path!r}; give the path of a trace file")
+    if rate is not None:
+        check_poisson(rate, seed)
     file = Path(path)
     records = open_records(file)
     rows, found = _recognised(file, records, wanted, skip_bad)
@@ -89,15 +94,16 @@ def read_trace(
 
 def _wanted(name: str | None, columns: Mapping[str, str] | None, unit: str) -> TraceFormat | None:
     """The format that the caller asks for, or None."""
-    if unit not in TIME_UNITS:
+    if not isinstance(unit, str) or unit not in TIME_UNITS:
         raise InvalidArgument(f"arrival_unit={unit!r}; give one of {', '.join(TIME_UNITS)}")
-    if name is not None and name not in FORMATS:
+    if name is not None and (not isinstance(name, str) or name not in FORMATS):
         raise InvalidArgument(f"format={name!r}; give one of {', '.join(FORMATS)}, or leave it out")
     if columns is not None:
         if name not in (None, "columns"):
             raise InvalidArgument(f"columns given with format={name!r}; name columns, or a format, not both")
-        if not {"input", "output"} <= set(columns) <= set(OWN_COLUMNS):
-            raise InvalidArgument(f'columns={dict(columns)!r}; give names for "input", "output" and perhaps "arrival"')
+        named = isinstance(columns, Mapping) and {"input", "output"} <= set(columns) <= set(OWN_COLUMNS)
+        if not named or not all(isinstance(column, str) for column in columns.values()):
+            raise InvalidArgument(f'columns={columns!r}; give names for "input", "output" and perhaps "arrival"')
         return named_columns(columns, unit)
     if unit != "s" and name not in (None, "columns"):
         raise InvalidArgument(f"arrival_unit={unit!r} given with format={name!r}, whose unit is fixed; leave one out")
@@ -180,8 +186,14 @@ class _Table:
         notes = [f"left out {count:,}: {reason}" for reason, count in sorted(self.skipped.items())]
         if (runs := len(np.unique(columns[:, 3]))) > 1:
             notes.append(f"joined {runs:,} runs of the file")
+        seconds = _seconds(columns[:, 0], columns[:, 3])
+        if (last := seconds.max()) > MAX_SECONDS:
+            line = self.rows[int(seconds.argmax())][1]
+            problem = f"this request comes {last:.3g} s after the first one of the file"
+            expected = "arrivals within ten years, in the format's unit"
+            raise TraceFileError(self.path, line, problem, expected=expected, unit=self.unit)
         return RequestTrace(
-            arrival_s=_seconds(columns[:, 0], columns[:, 3]),
+            arrival_s=seconds,
             input_tokens=columns[:, 1],
             output_tokens=columns[:, 2],
             name=name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,19 +72,23 @@ def open_records(path: Path) -> Records:
     TraceFileError
         No such file, a directory, unreadable, empty, compressed, UTF-16, or damaged Parquet.
     TraceFormatError
-        A CSV header that repeats a name, or one JSON array instead of JSON Lines.
+        A column name that stands twice, or one JSON array instead of JSON Lines.
     """
-    if path.is_dir():
-        raise TraceFileError(str(path), None, "is a directory", expected="one trace file")
-    if path.exists() and not path.is_file():
-        raise TraceFileError(str(path), None, "is not a regular file", expected=_TEXT)
     try:
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise TraceFileError(str(path), None, "is a directory", expected="one trace file")
+        if not stat.S_ISREG(kind):
+            raise TraceFileError(str(path), None, "is not a regular file", expected=_TEXT)
         with path.open("rb") as file:
             head = file.read(8)
     except FileNotFoundError:
         raise TraceFileError(str(path), None, "no such file", expected="the path of a trace file") from None
-    except OSError as error:
-        raise TraceFileError(str(path), None, f"cannot be read: {error.strerror}", expected=_TEXT) from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, TraceFileError):  # a ValueError of ours
+            raise
+        reason = getattr(error, "strerror", None) or str(error)  # a ValueError: the path holds a NUL
+        raise TraceFileError(str(path), None, f"cannot be read: {reason}", expected=_TEXT) from None
     if not head:
         raise TraceFileError(str(path), None, "the file is empty", expected=_TEXT)
     for magic, what in _MAGIC.items():
@@ -135,9 +140,7 @@ def _csv(path: Path, number: int, header: str, lines: Iterator[tuple[int, str | 
     if isinstance(names, BadValue):
         raise TraceFormatError(str(path), number, names.problem, expected="a CSV header: names between commas")
     columns = tuple(name.strip() for name in names)
-    if repeated := sorted({name for name in columns if columns.count(name) > 1}):
-        problem = f"the header repeats {', '.join(map(repr, repeated))}"
-        raise TraceFormatError(str(path), number, problem, expected="a CSV header whose names differ")
+    _refuse_repeated(path, number, columns, "the header")
 
     def rows() -> Iterator[Numbered]:
         for line, text in lines:
@@ -151,6 +154,12 @@ def _csv(path: Path, number: int, header: str, lines: Iterator[tuple[int, str | 
                 yield line, dict(zip(columns, fields, strict=True))
 
     return Records("csv", "line", columns, rows(), header=number)
+
+
+def _refuse_repeated(path: Path, line: int | None, columns: tuple[str, ...], where: str) -> None:
+    if repeated := sorted({name for name in columns if columns.count(name) > 1}):
+        problem = f"{where} repeats {', '.join(map(repr, repeated))}"
+        raise TraceFormatError(str(path), line, problem, expected="column names that differ")
 
 
 def _fields(text: str) -> list[str] | BadValue:
@@ -167,12 +176,19 @@ def _json(path: Path) -> Iterator[Numbered]:
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is not a number")
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(pairs)
+        if len(record) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands in it twice")
+        return record
+
     for line, text in _lines(path):
         if isinstance(text, BadValue):
             yield line, text
             continue
         try:
-            record = json.loads(text, parse_constant=refuse)
+            record = json.loads(text, parse_constant=refuse, object_pairs_hook=once)
         except (ValueError, RecursionError) as error:
             yield line, BadValue("not JSON", f"the line is not JSON ({error})", "one whole JSON object on the line")
             continue
@@ -187,15 +203,20 @@ def _parquet(path: Path) -> Records:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    # Names that are not UTF-8 and dates beyond the year 9999 fail where they become Python values.
+    unreadable = (pa.ArrowException, OSError, ValueError, OverflowError)
+
     def damaged(error: Exception) -> TraceFileError:
-        problem = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        problem = f"the Parquet file is damaged, or holds values that Python has no type for ({said})"
         return TraceFileError(str(path), None, problem, expected="a whole Parquet file")
 
     try:
         with pq.ParquetFile(path) as file:
             columns = tuple(file.schema_arrow.names)
-    except (pa.ArrowException, OSError) as error:
+    except unreadable as error:
         raise damaged(error) from error
+    _refuse_repeated(path, None, columns, "the schema")
 
     def rows() -> Iterator[Numbered]:
         row = 0
@@ -205,7 +226,7 @@ def _parquet(path: Path) -> Records:
                     for record in batch.to_pylist():
                         row += 1
                         yield row, record
-        except (pa.ArrowException, OSError) as error:
+        except unreadable as error:
             raise damaged(error) from error
 
     return Records("parquet", "row", columns, rows())

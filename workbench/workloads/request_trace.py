@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -138,10 +138,10 @@ class RequestTrace:
         Raises
         ------
         InvalidArgument
-            The rate is not a positive number, or is so low that the trace would last over ten years.
+            The rate is not a positive number, the seed not a whole one from 0, or the rate so low that the trace
+            would last over ten years.
         """
-        if not (math.isfinite(rate) and rate > 0):
-            raise InvalidArgument(f"rate={rate!r}; give a positive number of requests a second")
+        check_poisson(rate, seed)
         gaps = np.random.default_rng(seed).exponential(1.0, len(self)) / rate
         arrival = np.cumsum(gaps)
         if arrival[-1] > MAX_SECONDS:
@@ -169,6 +169,15 @@ class RequestTrace:
 
         columns = ("arrival_s", "input_tokens", "output_tokens")
         return pd.DataFrame({column: getattr(self, column) for column in columns})
+
+
+def check_poisson(rate: float, seed: int) -> None:
+    """Raise `InvalidArgument` unless these describe arrivals: a positive finite rate, and a seed from 0."""
+    number = isinstance(rate, (int, float, np.integer, np.floating)) and not isinstance(rate, bool)
+    if not (number and 0 < rate <= sys.float_info.max):
+        raise InvalidArgument(f"rate={rate!r}; give a positive number of requests a second")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InvalidArgument(f"seed={seed!r}; give a whole number, 0 or more")
 
 
 def _whole(values: npt.ArrayLike, name: str, least: int) -> npt.NDArray[np.int64]:

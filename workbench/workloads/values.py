@@ -107,7 +107,8 @@ def nanoseconds(value: object, column: str, *, unit: str = "s") -> int:
     elif isinstance(value, datetime):
         value, scale = _from_datetime(value), 1
     expected = f"an arrival time: a number of {unit} from 0 to {MAX_TIME:.0e} s, or a date like 2025-01-31 12:00:00.5"
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not finite:
         raise BadValue("not a time", problem, expected)
     if not 0 <= value * scale <= MAX_TIME * TIME_UNITS["s"]:
         raise BadValue("negative time" if value < 0 else "absurd time", problem, expected)
