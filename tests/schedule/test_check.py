@@ -79,6 +79,15 @@ def test_the_line_that_called_a_library_is_named() -> None:
     assert "`return np.concatenate([lengths[:0], lengths.reshape(7, 7)])`, raises ValueError" in words
 
 
+def test_a_scheduler_that_exits_does_not_end_the_session() -> None:
+    def scheduler(lengths: np.ndarray, num_kv_heads: int, num_ctas: int, tile: int) -> object:
+        raise SystemExit(3)
+
+    failure = check_scheduler(scheduler).failure
+    assert failure.kind == "raises SystemExit"
+    assert "`raise SystemExit(3)`" in failure.words[0]
+
+
 def test_a_right_scheduler_is_scored_against_the_policies() -> None:
     report = check_scheduler(wrong.right, trials=50)
     assert report.ok

@@ -152,6 +152,7 @@ def test_a_changed_buffer_is_refused_or_means_what_it_says(data: st.DataObject) 
         np.zeros((3, 12), np.int32),
         np.zeros(24),
         ["a"] * 12,
+        [[1], [1, 2]],
         None,
         np.full(12, 2**31 - 1, np.int32),
         np.append(valid_buffer(), 0),

@@ -16,6 +16,8 @@ GOOD = {"lengths": [100], "num_kv_heads": 1, "num_ctas": 4, "tile": 64, "min_pro
     [
         ({"lengths": 5}, "lengths has shape ()"),
         ({"lengths": None}, "lengths has shape ()"),
+        ({"lengths": "64x4K"}, "parse_lengths reads it"),
+        ({"lengths": np.ones(1 << 18, int), "num_kv_heads": 65}, "17,039,360 pairs to schedule"),
         ({"lengths": [[1, 2]]}, "lengths has shape (1, 2)"),
         ({"lengths": [[1], [1, 2]]}, "lengths could not be read as numbers"),
         ({"lengths": ["1"]}, "Give integers (tokens)"),

@@ -35,6 +35,26 @@ def test_long_traces_are_sampled_evenly():
     assert gaps.max() <= 5
 
 
+def test_settings_too_fine_for_a_large_batch_are_left_out(monkeypatch):
+    """Grids that no policy plans are not asked for, nor more of them than the time of a search allows."""
+    monkeypatch.setattr(search, "MAX_GRID", 5000)
+    batch = [100_000] + [64] * 99
+    found = search_static([batch], num_kv_heads=1, num_ctas=132)
+    chunks = [tokens for tokens in CHUNKS if 100 * -(-100_000 // tokens) <= 5000]
+    wanted = [*(f"fixed_splits({n})" for n in SPLITS if n <= 50), *(f"fixed_chunk({tokens})" for tokens in chunks)]
+    assert 0 < len(chunks) < len(CHUNKS)
+    assert found.settings == tuple(wanted)
+
+    monkeypatch.setattr(search, "CTA_BUDGET", 2000)
+    found = search_static([batch], num_kv_heads=1, num_ctas=132)
+    coarse = ["fixed_chunk(49152)", "fixed_chunk(65536)", "fixed_chunk(98304)"]
+    assert found.settings == (*(f"fixed_splits({n})" for n in (1, 2, 3, 4)), *coarse)
+    monkeypatch.setattr(search, "MAX_GRID", 150)
+    assert (
+        search_static([[10_000_000] * 100], num_kv_heads=1, num_ctas=132).best("fixed_chunk") == "fixed_chunk(12582912)"
+    )
+
+
 def test_large_batches_are_sampled_less(monkeypatch):
     monkeypatch.setattr(search, "CTA_BUDGET", 200_000)
     found = search.search_static([[64] * 10] * 50, num_kv_heads=1, num_ctas=132)

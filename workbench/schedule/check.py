@@ -245,7 +245,7 @@ def _probe(f: UserFunction, name: str, batch: Batch) -> DecodePlan | tuple[str, 
         again = plan_from_bins(problem, name, second)
     except InvalidPlan as error:
         return "not a map", [str(problem) for problem in error.problems]
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # exit() would end the learner's session
         return f"raises {type(error).__name__}", [_explain(error)]
     changed = np.flatnonzero(lengths != plan.lengths) if lengths.shape == plan.lengths.shape else [0]
     if len(changed):
@@ -260,7 +260,7 @@ def _probe(f: UserFunction, name: str, batch: Batch) -> DecodePlan | tuple[str, 
     return plan
 
 
-def _explain(error: Exception) -> str:
+def _explain(error: BaseException) -> str:
     """The exception, with the line of the learner's own code that led to it."""
     said = "".join(traceback.format_exception_only(error)).strip()
     frames = traceback.extract_tb(error.__traceback__)

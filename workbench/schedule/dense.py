@@ -110,7 +110,10 @@ def decode(buffer: npt.ArrayLike) -> DecodePlan:
     InvalidPlan
         When the buffer is not in the format, or its plan is wrong.
     """
-    flat = np.asarray(buffer)
+    try:
+        flat = np.asarray(buffer)
+    except ValueError:  # rows of several sizes
+        raise InvalidPlan("dense buffer", ["a flat integer array is expected; got lists of several sizes"]) from None
     if flat.ndim != 1 or flat.dtype.kind not in "iu" or flat.size < WIDTH:
         raise InvalidPlan("dense buffer", [f"a flat integer array is expected; got {flat.dtype} of shape {flat.shape}"])
     flat = flat.astype(np.int64)

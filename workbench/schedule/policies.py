@@ -140,12 +140,16 @@ def _least_loaded(sizes: npt.NDArray[np.int64], num_bins: int) -> npt.NDArray[np
     return chosen
 
 
+MAX_GRID = 1 << 24
+"""CTAs of the largest static grid that is planned."""
+
+
 def _grid(problem: DecodeProblem, name: str, per_item: npt.NDArray[np.int64], grid: int) -> DecodePlan:
     """A static grid: ``grid`` CTAs for each (KV head, request), each with up to ``per_item`` tiles, in order."""
     items = problem.num_kv_heads * problem.batch
-    if items * grid > 1 << 24:
+    if items * grid > MAX_GRID:
         raise InvalidArgument(
-            f"{name} needs a grid of {items * grid:,} CTAs for this batch; up to {1 << 24:,} are drawn. "
+            f"{name} needs a grid of {items * grid:,} CTAs for this batch; up to {MAX_GRID:,} are drawn. "
             "Use fewer splits or larger chunks."
         )
     first = np.arange(grid, dtype=np.int64)[None, :] * per_item[:, None]

@@ -16,9 +16,13 @@ TILES = (32, 64, 128)
 MAX_LENGTH = 2**31 - 1
 MAX_CTAS = 65_535
 MAX_QUERY_LEN = 64
+MAX_ITEMS = 1 << 24
+"""(KV head, request) pairs of one step."""
 
 
 def _as_lengths(lengths: object) -> npt.NDArray[np.int64]:
+    if isinstance(lengths, str):
+        raise InvalidArgument(f"lengths is text, {lengths[:40]!r}. workbench.workloads.parse_lengths reads it.")
     try:
         values = np.asarray(lengths)
     except (TypeError, ValueError) as error:
@@ -104,6 +108,12 @@ class DecodeProblem:
         object.__setattr__(self, "tile", check_count("tile", self.tile, TILES[0], TILES[-1]))
         if self.tile not in TILES:
             raise InvalidArgument(f"tile is {self.tile}. Tiles of {', '.join(map(str, TILES))} tokens exist.")
+        if self.num_kv_heads * self.batch > MAX_ITEMS:
+            raise InvalidArgument(
+                f"{self.batch:,} requests with {self.num_kv_heads} KV heads each are "
+                f"{self.num_kv_heads * self.batch:,} pairs to schedule; up to {MAX_ITEMS:,} are planned. "
+                "Give fewer requests or KV heads."
+            )
         if self.total_tiles > MAX_LENGTH:
             raise InvalidArgument(
                 f"the batch has {self.total_tiles:,} tiles; the task map counts up to {MAX_LENGTH:,}."

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.schedule.costs import CostModel
+from workbench.schedule.policies import MAX_GRID
 from workbench.schedule.sweep import sweep
 
 SPLITS = (*range(1, 65), 80, 96, 128)
@@ -23,7 +25,10 @@ CHUNKS = tuple(base << shift for shift in range(8) for base in (512, 768))
 MOST_STEPS = 1024
 LEAST_STEPS = 4
 CTA_BUDGET = 20_000_000
-"""CTAs of all grids tried, about: what bounds the time of a search (some seconds)."""
+"""CTAs of all grids tried, about: what bounds the time of a search (some seconds).
+
+Long traces are sampled to fit; where :data:`LEAST_STEPS` steps are too many still, the finest settings are left out.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +38,7 @@ class StaticSearch:
     Attributes
     ----------
     settings : tuple of str
-        Policy names, split counts first.
+        Names of the policies tried, split counts first.
     mean_call_us : float64 array [settings]
         Mean call over the sample, by the cost model.
     retuned_call_us : float
@@ -63,7 +68,7 @@ def search_static(
     cost: CostModel | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StaticSearch:
-    """Try every setting of :data:`SPLITS` and :data:`CHUNKS` on evenly spaced steps.
+    """Try every setting of :data:`SPLITS` and :data:`CHUNKS` whose grid is not too large on evenly spaced steps.
 
     Parameters
     ----------
@@ -74,10 +79,10 @@ def search_static(
     progress
         Called with (steps done, steps in all).
     """
-    settings = tuple(f"fixed_splits({n})" for n in SPLITS) + tuple(f"fixed_chunk({tokens})" for tokens in CHUNKS)
     sizes = [np.size(batches[step]) for step in _evenly(len(batches), 16)]
     grids = float(np.mean(sizes)) * num_kv_heads * sum(SPLITS)
     steps = _evenly(len(batches), int(np.clip(CTA_BUDGET / max(grids, 1.0), LEAST_STEPS, MOST_STEPS)))
+    settings = _settings([np.asarray(batches[step]) for step in steps], num_kv_heads)
     found = sweep(
         [np.asarray(batches[step]) for step in steps],
         policies=settings,
@@ -90,6 +95,27 @@ def search_static(
     )
     retuned = float(found.best_call_us.mean())
     return StaticSearch(settings, found.call_us.mean(axis=1), retuned, np.array(steps, np.int64))
+
+
+def _settings(batches: list[npt.NDArray[np.integer[Any]]], num_kv_heads: int) -> tuple[str, ...]:
+    """The settings to try on these batches: of each family those of the smallest grids, at least one."""
+    items = num_kv_heads * np.array([batch.size for batch in batches], np.int64)
+    longest = np.array([batch.max(initial=1) for batch in batches], np.int64)
+    chunks = list(CHUNKS)
+    while (items * -(-longest // chunks[-1])).max() > MAX_GRID and chunks[-1] < longest.max():
+        chunks.append(2 * chunks[-1])
+    coarse_first = chunks[::-1]
+    splits = SPLITS[: _affordable(np.outer(SPLITS, items))]
+    chunks = coarse_first[: _affordable(items * -(-longest // np.array(coarse_first)[:, None]))][::-1]
+    return (*(f"fixed_splits({n})" for n in splits), *(f"fixed_chunk({tokens})" for tokens in chunks))
+
+
+def _affordable(grids: npt.NDArray[np.int64]) -> int:
+    """How many settings of a family to try; ``grids`` are their CTAs, int64 [settings, steps], ascending."""
+    kept = (grids <= MAX_GRID).all(axis=1)
+    if grids.shape[1] <= LEAST_STEPS:  # else there are as many steps as the budget allows
+        kept &= np.cumsum(grids.sum(axis=1)) <= CTA_BUDGET // 2
+    return max(int(kept.sum()), 1)
 
 
 def _evenly(count: int, most: int) -> list[int]:
