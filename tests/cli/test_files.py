@@ -43,3 +43,41 @@ def test_what_cannot_be_written_is_told_before(tmp_path):
     with pytest.raises(InvalidArgument, match="is a folder"):
         files.check_writable(tmp_path)
     files.check_writable(tmp_path / "out")
+    for name in ("x" * 300, "a\0b"):
+        with pytest.raises(InvalidArgument, match="cannot be written"):
+            files.check_writable(tmp_path / name)
+
+
+def test_what_must_not_be_replaced_is_refused(tmp_path, monkeypatch):
+    """A device above all: root could put a file in the place of /dev/null."""
+    pipe, kept = tmp_path / "pipe", tmp_path / "kept"
+    os.mkfifo(pipe)
+    kept.write_bytes(b"old")
+    for path, said in ((pipe, "a device, a pipe"), (tmp_path / "link", "a device, a pipe")):
+        if not path.exists():
+            path.symlink_to(pipe)
+        with pytest.raises(InvalidArgument, match=said):
+            files.write_whole(path, b"new")
+    assert pipe.is_fifo()
+    with pytest.raises(InvalidArgument, match="is the file that is read"):
+        files.check_writable(kept, source=tmp_path / "." / "kept")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != kept)  # root may write everything
+    with pytest.raises(InvalidArgument, match="it is read-only"):
+        files.write_whole(kept, b"new")
+    assert kept.read_bytes() == b"old"
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "folder").mkdir()
+    link, target = tmp_path / "link", tmp_path / "folder" / "target"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    files.write_whole(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_the_longest_name_can_be_written(tmp_path):
+    target = tmp_path / ("\U0001f600" * 63)  # 252 bytes of the 255 that file systems allow
+    files.write_whole(target, b"new")
+    assert target.read_bytes() == b"new"

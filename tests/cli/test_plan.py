@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -85,8 +87,16 @@ def test_where_lengths_come_from(run, tmp_path, monkeypatch):
     path = tmp_path / "lengths.txt"
     path.write_text("[4096, 77]\n")
     assert lengths(path) == [4096, 77]
+    path.write_bytes(b"\xef\xbb\xbf4096\r\n77\r\n")
+    assert lengths(path) == [4096, 77]
     monkeypatch.setattr(sys, "stdin", io.StringIO("3x1K\n5"))
     assert lengths("-") == [1024] * 3 + [5]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("2x1K",))
+    writer.start()
+    assert lengths(pipe) == [1024] * 2
+    writer.join()
     assert lengths("zipf") == workload("zipf").tolist()
     trace = tmp_path / "trace.jsonl"
     sample_trace().to_frame().to_json(trace, orient="records", lines=True)
@@ -165,6 +175,34 @@ def test_exports_refused(refused, tmp_path):
 )
 def test_bad_input(refused, words, said):
     assert said.lower() in refused("plan", *words).lower()
+
+
+@pytest.mark.parametrize("stdin", [None, io.TextIOWrapper(io.BytesIO(b"4K \xff"), "utf-8")], ids=["closed", "bytes"])
+def test_standard_input_that_cannot_be_read(refused, monkeypatch, stdin):
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert "lengths" in refused("plan", "-")
+
+
+def test_an_export_does_not_replace_what_is_read(refused, tmp_path):
+    path = tmp_path / "lengths.json"
+    path.write_text("[4096, 77]")
+    assert "is the file that is read" in refused("plan", path, "--policy", "lpt", "--export", path)
+    assert path.read_text() == "[4096, 77]"
+
+
+def test_no_number_is_cut_on_a_narrow_terminal(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    done = run("plan", "3000x1K", "--policy", "fixed_splits(64)")
+    m = plan_decode([1024] * 3000, num_kv_heads=1, num_ctas=528, policy="fixed_splits(64)").metrics()
+    assert "\u2026" not in done.out
+    (row,) = [line.split() for line in done.out.splitlines() if line.startswith("fixed_splits")]
+    assert [row[1], *row[-2:]] == [f"{m.call_us:,.1f}", f"{m.num_bins:,}", f"{m.empty_ctas:,}"]
+
+
+def test_a_step_of_a_trace_that_decodes_nothing(refused, tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"arrival_s": 0, "input_tokens": 10, "output_tokens": 1}\n')
+    assert "no request decodes a token" in refused("plan", trace, "--step", "0")
 
 
 def test_a_trace_without_step_and_a_step_that_is_not_there(refused, tmp_path):

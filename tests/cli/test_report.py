@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -229,12 +230,106 @@ def test_a_users_policy_takes_part(run, tmp_path):
     words = ["report", trace, "-o", tmp_path / "r.html", "--policy", f"{policy}:whole", "--every", "20", "--json"]
     found = json.loads(run(*words).out)
     (row,) = [row for row in found["policies"] if row["kind"] == "dynamic"]
-    assert row["policy"] == "whole"
+    assert row["policy"] == "mine.py:whole"
     steps = simulate(read_trace(trace))[::20]
     calls = [
         plan_decode(batch, num_kv_heads=1, num_ctas=528, policy="fixed_splits(1)").metrics().call_us for batch in steps
     ]
     assert row["worst_us"] == max(calls)
+
+
+def test_a_users_policy_does_not_take_the_place_of_ours(run, tmp_path):
+    policy = tmp_path / "mine.py"
+    policy.write_text("def lpt(lengths, heads, ctas, tile):\n    return [[(0, r, 0, -(-int(n) // tile))"
+                      " for r, n in enumerate(lengths)]]\n")  # fmt: skip
+    trace = write_trace(tmp_path / "t.jsonl", 12)
+    words = ["report", trace, "-o", tmp_path / "r.html", "--every", "20", "--json", "--policy", "lpt"]
+    alone = json.loads(run(*words).out)["policies"]
+    both = json.loads(run(*words, "--policy", f"{policy}:lpt", "--policy", "lpt").out)["policies"]
+    assert [row["policy"] for row in both][:2] == ["lpt", "mine.py:lpt"]
+    assert both[0]["total_us"] == alone[0]["total_us"] < both[1]["total_us"]
+
+
+def test_a_policy_that_exits_does_not_pass_for_success(refused, tmp_path):
+    policy = tmp_path / "mine.py"
+    policy.write_text("def leave(lengths, heads, ctas, tile):\n    raise SystemExit\n")
+    trace = write_trace(tmp_path / "t.jsonl", 3)
+    said = refused("report", trace, "-o", tmp_path / "r.html", "--policy", f"{policy}:leave")
+    assert "mine.py:leave fails" in said
+    assert "line 2" in said
+    policy.write_text("import sys\nsys.exit()\n")
+    assert "fails to run: line 2" in refused("report", trace, "--policy", f"{policy}:f", "-o", tmp_path / "r.html")
+
+
+def test_the_trace_is_not_overwritten(refused, tmp_path):
+    trace = write_trace(tmp_path / "t.jsonl", 3)
+    before = trace.read_bytes()
+    link = tmp_path / "link.html"
+    link.symlink_to(trace)
+    for output in (trace, link):
+        assert "is the file that is read" in refused("report", trace, "-o", output)
+    assert trace.read_bytes() == before
+
+
+def test_names_that_are_not_text(run, tmp_path):
+    name = os.fsdecode(b"\xff trace")
+    trace = write_trace(tmp_path / "t.jsonl", 3).rename(tmp_path / f"{name}.jsonl")
+    output = tmp_path / f"{name}.html"
+    assert run("report", trace, "-o", output).code == 0
+    assert "\\udcff trace.jsonl" in output.read_text(encoding="utf-8")
+
+
+def started(*words, **options):
+    """The command line in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **options.pop("env", {})}
+    command = [sys.executable, "-m", "workbench", *map(str, words)]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_a_terminal_without_our_characters_still_shows_the_answer(tmp_path):
+    trace = write_trace(tmp_path / "t.jsonl", 3)
+    env = {"PYTHONIOENCODING": "ascii"}
+    done = started("report", trace, "-o", tmp_path / "r.html", stdout=subprocess.PIPE, env=env)
+    out, said = done.communicate(timeout=60)
+    assert (done.returncode, said) == (0, "")
+    assert "1.5\\xd7" in out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux' /dev/full")
+@pytest.mark.parametrize("words", [("plan", "4K"), ("plan", "4K", "--json"), ("doctor",)], ids=" ".join)
+def test_standard_output_on_a_full_disk_is_told(words):
+    with Path("/dev/full").open("w") as full:
+        done = started(*words, stdout=full)
+        _, said = done.communicate(timeout=60)
+    assert done.returncode == 1
+    assert said == "Error: standard output cannot be written: No space left on device. Send it elsewhere.\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in Linux' /proc")
+def test_a_killed_report_leaves_no_process(tmp_path):
+    """Nobody is left to tell the workers: each watches its parent."""
+    run = started("report", "-o", tmp_path / "r.html", "--jobs", "2", "--every", "1", stdout=subprocess.DEVNULL)
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    deadline = time.monotonic() + 60
+    found: set[int] = set()
+    while len(found) < 3 and run.poll() is None and time.monotonic() < deadline:  # 2 workers and a resource tracker
+        found |= set(map(int, children.read_text().split()))
+        time.sleep(0.02)
+    assert len(found) >= 3
+    time.sleep(0.5)  # the workers are past their start
+    run.kill()
+    run.communicate(timeout=20)
+    while time.monotonic() < deadline and (left := [pid for pid in found if running(pid)]):
+        time.sleep(0.1)
+    assert left == []
+
+
+def running(pid):
+    """Whether a process is there and not merely waiting to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_sample_and_default_output(run, tmp_path, monkeypatch):

@@ -33,7 +33,7 @@ def test_a_function_of_a_users_file_stays_in_this_process(monkeypatch, tmp_path)
     found = parallel.parallel_sweep(
         steps, policies=[policy], cost=cost_model(), jobs=2, progress=lambda *done: None, **options
     )
-    assert found.policies == ("f",)
+    assert found.policies == ("mine.py:f",)
 
 
 def test_processes_count_the_cpus_allowed(monkeypatch):

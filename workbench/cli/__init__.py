@@ -17,6 +17,11 @@ the like inside that function, so that ``--help`` stays quick.
 
 from __future__ import annotations
 
+import errno
+import io
+import os
+import sys
+
 import typer
 from rich.console import Console
 
@@ -50,10 +55,29 @@ def _options(
     """Schedules, kernels and measurements of the operators that decide serving latency."""
 
 
+OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a write to standard output fails with where it goes to a full or broken disk; typer ends on a closed pipe."""
+
+
 def main() -> None:
     """Run the command line; an error that the user can mend is one message, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # it is None where the shell closed it
+            # A terminal may lack a character of ours, and a file may have a name that is not text.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except WorkbenchError as error:
-        Console(stderr=True, soft_wrap=True).print(f"Error: {error}", markup=False, highlight=False)
+        _tell(str(error))
         raise SystemExit(2 if isinstance(error, FAULTY_INPUT) else 1) from None
+    except OSError as error:
+        if error.filename is not None or error.errno not in OUTPUT_LOST:
+            raise
+        # What is still buffered for it cannot be written either, and would be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _tell(f"standard output cannot be written: {error.strerror}. Send it elsewhere.")
+        raise SystemExit(1) from None
+
+
+def _tell(message: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"Error: {message}", markup=False, highlight=False)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from workbench.cli import options
@@ -80,7 +81,7 @@ def plan(
     kernel = options.kernel(gpu, ctas_per_sm, kv_heads, group, head_dim, tile, floor, q_len, cache)
     targets = export or []
     for target in targets:
-        _check_export(target, policy or [])
+        _check_export(target, policy or [], source=_file(lengths))
     if step is None:
         values, label = _lengths(lengths), lengths
     else:
@@ -104,14 +105,13 @@ def plan(
 def _lengths(spec: str) -> Lengths:
     """Lengths of a batch from an expression, a family's name, a file or standard input."""
     if spec == "-":
-        return parse_lengths(sys.stdin.read())
-    path = Path(spec)
-    try:
-        is_file = path.is_file()
-    except (OSError, ValueError):  # pasted numbers can be longer than any file name
-        is_file = False
-    if not is_file:
-        if path.suffix.lower() in (".csv", ".json", ".jsonl", ".parquet", ".txt"):
+        try:
+            return parse_lengths(sys.stdin.read() if sys.stdin else "")  # None where the shell closed it
+        except UnicodeDecodeError:
+            raise WorkloadError("standard input is not UTF-8 text. Pipe in lengths such as 64x4K + 2x32K.") from None
+    path = _file(spec)
+    if path is None:
+        if Path(spec).suffix.lower() in (".csv", ".json", ".jsonl", ".parquet", ".txt"):
             raise InvalidArgument(f"there is no file {spec}. Give an existing one, or lengths such as 64x4K + 2x32K.")
         return workload(spec)
     try:
@@ -122,6 +122,15 @@ def _lengths(spec: str) -> Lengths:
         raise WorkloadError(f"{spec} is no list of lengths: {reason}\n{hint}") from None
     except OSError as error:
         raise WorkloadError(f"{spec} cannot be read: {error.strerror}. Give a readable file.") from None
+
+
+def _file(spec: str) -> Path | None:
+    """The file, or the pipe of a shell's ``<(command)``, that a word names, if it names one."""
+    path = Path(spec)
+    try:
+        return path if path.is_file() or path.is_fifo() else None
+    except (OSError, ValueError):  # pasted numbers can be longer than any file name
+        return None
 
 
 def _best_static(values: Lengths, kernel: Kernel) -> list[str]:
@@ -136,12 +145,12 @@ def _best_static(values: Lengths, kernel: Kernel) -> list[str]:
     return [found.best(family) for family in FAMILIES_STATIC]
 
 
-def _check_export(target: Path, policies: list[str]) -> None:
+def _check_export(target: Path, policies: list[str], *, source: Path | None) -> None:
     if not target.name.lower().endswith(EXPORTS):
         raise InvalidArgument(f"--export {target}: the name ends in {', '.join(EXPORTS)}; that says what is written.")
     if len(policies) != 1:
         raise InvalidArgument(f"--export {target}: a file holds one plan. Give exactly one --policy.")
-    check_writable(target)
+    check_writable(target, source=source)
 
 
 def _export(target: Path, made: DecodePlan, kernel: Kernel) -> None:
@@ -175,8 +184,10 @@ def _show(values: Lengths, label: str, kernel: Kernel, metrics: dict[str, Metric
     total = int(values.sum())
     longest = int(values.max(initial=0))
     facts = f"{values.size:,} requests, {total:,} KV tokens, longest {longest:,}"
-    console.print(" ".join(label.split()), style="bold", markup=False, highlight=False)
-    console.print(f"{facts}\n{kernel.words()}\n", markup=False, highlight=False)
+    shown = " ".join(label.split())
+    shown = shown if len(shown) <= 400 else f"{shown[:400]} ..."
+    console.print(shown, style="bold", markup=False, highlight=False)
+    console.print(f"{facts}\n{kernel.words()}\n", markup=False, highlight=False, soft_wrap=True)
     best = min(m.call_us for m in metrics.values())
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("policy", no_wrap=True)
@@ -196,6 +207,8 @@ def _show(values: Lengths, label: str, kernel: Kernel, metrics: dict[str, Metric
             f"{m.empty_ctas:,}",
             style="bold" if m.call_us == best else None,
         )
-    console.print(table)
+    # A number is never cut: where the terminal is narrow, lines break.
+    width = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    Console(width=max(width, console.width)).print(table)
     decides = "; balanced decides by them" if "balanced" in metrics else ""
     console.print(f"\nTimes: {kernel.cost.source}{decides}", markup=False, highlight=False, style="dim", soft_wrap=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidArgument, WorkbenchError
-from workbench.schedule import CostModel, Policy, resolve
+from workbench.schedule import CostModel, DecodePlan, Policy, resolve
 
 
 def load_policy(text: str, cost: CostModel) -> Policy:
@@ -36,39 +36,39 @@ def load_policy(text: str, cost: CostModel) -> Policy:
         raise InvalidArgument(f"--policy {text}: there is no file {file}. Give path/to/file.py:function.")
     try:
         namespace = runpy.run_path(str(path))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may end with sys.exit()
         raise InvalidArgument(f"--policy {text}: {file} fails to run: {_told(error, path)}") from None
     if name not in namespace:
         functions = sorted(n for n, v in namespace.items() if callable(v) and not n.startswith("_"))
         known = ", ".join(functions) or "no function"
         raise InvalidArgument(f"--policy {text}: {file} has no {name!r}; it has {known}.")
-    inner = resolve(namespace[name])
-    return _Guarded(inner, path)
+    return _Guarded(resolve(namespace[name]), path, f"{path.name}:{name}")
 
 
 @dataclasses.dataclass(frozen=True)
 class _Guarded:
-    """A user's policy whose own errors are told as such."""
+    """A user's policy whose own errors are told as such.
+
+    It goes by its file and name: a function may be called ``lpt`` without being ours.
+    """
 
     inner: Policy
     path: Path
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
+    name: str
 
     def plan(self, problem: Any) -> Any:
         try:
-            return self.inner.plan(problem)
+            made = self.inner.plan(problem)
+            return dataclasses.replace(made, policy=self.name) if isinstance(made, DecodePlan) else made
         except WorkbenchError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             batch = f"{problem.batch} requests, {problem.num_kv_heads} KV heads, {problem.num_ctas} CTAs"
             message = f"policy {self.name} fails on a step of {batch}: {_told(error, self.path)}"
             raise InvalidArgument(message) from None
 
 
-def _told(error: Exception, path: Path) -> str:
+def _told(error: BaseException, path: Path) -> str:
     """An exception with the line of the user's file that it comes from."""
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: SyntaxError: {error.msg}"

@@ -73,10 +73,10 @@ def report(
     from workbench.workloads import read_trace, sample_trace, simulate
 
     kernel = options.kernel(gpu, ctas_per_sm, kv_heads, group, head_dim, tile, floor, q_len, cache)
-    check_writable(output)
+    check_writable(output, source=trace)
     if trace is None and rate is not None:
         raise InvalidArgument("--rate replaces the arrivals of a trace. Give the trace.")
-    given = [load_policy(name, kernel.cost) for name in policy or DYNAMIC]
+    given = [load_policy(name, kernel.cost) for name in dict.fromkeys(policy or DYNAMIC)]
     requests = sample_trace() if trace is None else read_trace(trace, skip_bad=skip_bad, rate=rate, seed=seed)
     with _progress() as told:
         steps = simulate(
@@ -96,7 +96,7 @@ def report(
             progress=told,
         )
         page = render(analysis, command=command_line(context))
-        write_whole(output, page.encode())
+        write_whole(output, page.encode(errors="backslashreplace"))  # a file's name need not be text
     if as_json:
         typer.echo(json.dumps({**analysis.to_dict(), "output": str(output)}, indent=2))
     else:

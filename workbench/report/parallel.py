@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
@@ -57,7 +59,7 @@ def parallel_sweep(
     parts: dict[int, Sweep] = {}
     others = set(active_children())
     # A fresh interpreter each: a fork would copy the threads' locks of the progress display.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         try:
             with _interrupts_held():
                 tasks = {
@@ -91,6 +93,18 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone: a killed parent cannot tell the pool to stop."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _task(steps: DecodeSteps, policies: Sequence[Policy], cost: CostModel, problem: dict[str, int]) -> tuple[Any, ...]:
