@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +13,7 @@ import websocket
 
 from tests.installs import borrowing_environment, build_wheel, clean_environment, copy_sources, pip_install
 from tests.jupyter import Server, serve
+from workbench import paths
 from workbench.cli.lab import copy_notebooks, jupyter_command, jupyter_environment
 
 
@@ -167,6 +168,16 @@ def test_copied_notebooks_can_be_edited(tmp_path: Path) -> None:
     (source / "a.ipynb").chmod(0o444)
     copy_notebooks(source, tmp_path / "target")
     assert (tmp_path / "target" / "a.ipynb").stat().st_mode & 0o200
+
+
+def test_a_folder_that_cannot_hold_the_notebooks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
+) -> None:
+    monkeypatch.setattr(paths, "checkout_root", lambda: None)  # as installed from a wheel
+    monkeypatch.setattr(paths, "notebooks_dir", lambda: Path(__file__).parent)
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):
+        assert "Name a folder that can be written" in refused("lab", "--dir", folder)
 
 
 def test_command_never_leaves_loopback() -> None:

@@ -323,7 +323,7 @@ def test_progress_ends_at_all_requests() -> None:
         ({"max_batch": 0}, "max_batch=0"),
         ({"max_batch": 2.0}, "max_batch=2.0"),
         ({"max_batch": True}, "max_batch=True"),
-        ({"max_batch": 1 << 30}, "at most"),
+        ({"max_batch": 1 << 30}, "between 1 and 1,000,000"),
         ({"kv_capacity": -1}, "kv_capacity=-1"),
         ({"prefill_budget": 0}, "prefill_budget=0"),
         ({"watermark": 1.0}, "watermark=1.0"),

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from workbench import paths, settings
-from workbench.errors import MissingData
+from workbench.errors import InvalidArgument, MissingData
 
 HOME_NOTEBOOK = "00_workbench.ipynb"
 
@@ -101,7 +101,10 @@ def lab(
     """
     notebooks = paths.notebooks_dir()
     if paths.checkout_root() is None:
-        copied = copy_notebooks(notebooks, folder)
+        try:
+            copied = copy_notebooks(notebooks, folder)
+        except OSError as error:
+            raise InvalidArgument(f"--dir {folder}: {error.strerror}. Name a folder that can be written.") from None
         typer.echo(f"{folder}: {len(copied.new)} files copied, {len(copied.kept)} already there and left as they are.")
         notebooks = folder.resolve()
     home = notebooks / HOME_NOTEBOOK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,23 +201,28 @@ class DecodeSteps:
         Raises
         ------
         InvalidArgument
-            The name ends otherwise.
+            The name ends otherwise, or the file cannot be written.
         """
         path = Path(path)
         if path.suffix not in (".csv", ".jsonl", ".parquet"):
             raise InvalidArgument(f"path={str(path)!r}; give a name that ends in .csv, .jsonl or .parquet")
         frame = self.to_long_frame() if lengths else self.to_frame()
-        if path.suffix == ".csv":
-            frame.to_csv(path, index=False)
-        elif path.suffix == ".jsonl":
-            frame.to_json(path, orient="records", lines=True, double_precision=12)
-        else:
-            frame.to_parquet(path, index=False)
+        try:
+            if path.suffix == ".csv":
+                frame.to_csv(path, index=False)
+            elif path.suffix == ".jsonl":
+                frame.to_json(path, orient="records", lines=True, double_precision=12)
+            else:
+                frame.to_parquet(path, index=False)
+        except OSError as error:
+            raise InvalidArgument(f"{path} cannot be written: {error}. Name another file.") from None
         return path
 
     def _engine_step(self, step: int) -> int:
         try:
-            return self._chosen[step]
+            return self._chosen[operator.index(step)]
+        except TypeError:
+            raise InvalidArgument(f"step={step!r}; give the whole number of a step") from None
         except IndexError:
             if not self._chosen:
                 raise StepOutOfRange(f"step {step} was asked for, and no request decodes a token: no step") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable
 from decimal import Decimal
 from itertools import groupby
@@ -54,6 +55,8 @@ def parse_lengths(text: str) -> npt.NDArray[np.int64]:
     >>> parse_lengths("2x0.5K + 77").tolist()
     [512, 512, 77]
     """
+    if not isinstance(text, str):
+        raise WorkloadError(f"lengths are {reprlib.repr(text)}, not text; as_lengths checks numbers")
     parts: list[npt.NDArray[np.int64]] = []
     total = 0
     for count, length, token, position in _terms(text):
@@ -160,7 +163,10 @@ def as_lengths(values: str | npt.ArrayLike) -> npt.NDArray[np.int64]:
     """
     if isinstance(values, str):
         return parse_lengths(values)
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of several sizes
+        raise WorkloadError("lengths are lists of several sizes; give one length for each request") from None
     if array.ndim != 1 or array.size == 0:
         raise WorkloadError(f"lengths have shape {list(array.shape)}; give one length for each request, at least one")
     if array.size > MAX_REQUESTS:

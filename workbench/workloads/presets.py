@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidArgument
+from workbench.workloads.arguments import generator, whole
 from workbench.workloads.lengths import MAX_REQUESTS, MAX_TOKENS, K, as_lengths, parse_lengths
 
 Lengths = npt.NDArray[np.int64]
@@ -49,7 +50,7 @@ def uniform(num_requests: int = 64, *, low: int = 1, high: int = 8 * K, seed: in
     _check(num_requests, low=low, high=high)
     if low > high:
         raise InvalidArgument(f"low={low} is above high={high}; give low <= high")
-    return np.random.default_rng(seed).integers(low, high, size=num_requests, endpoint=True)
+    return generator(seed).integers(low, high, size=num_requests, endpoint=True)
 
 
 def lognormal(
@@ -77,7 +78,7 @@ def lognormal(
     _check(num_requests, median=median, longest=longest)
     if not 0 <= sigma <= 10:
         raise InvalidArgument(f"sigma={sigma}; give a standard deviation between 0 and 10")
-    drawn: npt.NDArray[np.float64] = median * np.exp(sigma * np.random.default_rng(seed).standard_normal(num_requests))
+    drawn: npt.NDArray[np.float64] = median * np.exp(sigma * generator(seed).standard_normal(num_requests))
     lengths: Lengths = np.clip(np.rint(drawn), 1, longest).astype(np.int64)
     return lengths
 
@@ -108,7 +109,7 @@ def zipf(
         raise InvalidArgument(f"exponent={exponent}; give a number between 0 and 10")
     by_rank = longest / np.arange(1, num_requests + 1, dtype=np.float64) ** exponent
     lengths: Lengths = np.maximum(np.rint(by_rank), shortest).astype(np.int64)
-    return np.random.default_rng(seed).permutation(lengths)
+    return generator(seed).permutation(lengths)
 
 
 def bimodal(
@@ -142,7 +143,7 @@ def bimodal(
     for name, value in (("long_share", long_share), ("spread", spread)):
         if not 0 <= value <= 1:
             raise InvalidArgument(f"{name}={value}; give a fraction between 0 and 1")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     centres = np.full(num_requests, short, dtype=np.float64)
     centres[: round(num_requests * long_share)] = long
     drawn = centres * rng.uniform(1 - spread, 1 + spread, num_requests)
@@ -170,7 +171,7 @@ def one_long_many_short(
     """
     _check(num_requests, long=long, short=short)
     if position is None:
-        position = int(np.random.default_rng(seed).integers(num_requests))
+        position = int(generator(seed).integers(num_requests))
     elif not 0 <= position < num_requests:
         raise InvalidArgument(f"position={position}; give an index between 0 and {num_requests - 1}")
     lengths = np.full(num_requests, short, dtype=np.int64)
@@ -233,5 +234,4 @@ def _check(num_requests: int, **lengths: int) -> None:
     """Raise unless the batch size and every length is a whole number in range."""
     limits = {"num_requests": (num_requests, MAX_REQUESTS)} | {name: (n, MAX_TOKENS) for name, n in lengths.items()}
     for name, (value, limit) in limits.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= limit:
-            raise InvalidArgument(f"{name}={value!r}; give a whole number between 1 and {limit:,}")
+        whole(name, value, 1, limit)

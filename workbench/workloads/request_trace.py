@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidArgument, WorkloadError
+from workbench.workloads.arguments import real, whole
 from workbench.workloads.lengths import MAX_TOKENS
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ class RequestTrace:
 
     def __post_init__(self) -> None:
         """Check the columns, sort them by arrival and freeze them."""
-        arrival = np.array(self.arrival_s, dtype=np.float64)
+        try:
+            arrival = np.array(self.arrival_s, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise WorkloadError(f"arrival_s holds no numbers ({error}); give seconds") from None
         lengths = [_whole(self.input_tokens, "input_tokens", 1), _whole(self.output_tokens, "output_tokens", 0)]
         if arrival.ndim != 1 or not arrival.size or any(column.shape != arrival.shape for column in lengths):
             shapes = ", ".join(str(list(column.shape)) for column in (arrival, *lengths))
@@ -118,8 +122,7 @@ class RequestTrace:
         InvalidArgument
             ``num_requests`` is below 1.
         """
-        if num_requests < 1:
-            raise InvalidArgument(f"num_requests={num_requests}; give 1 or more")
+        num_requests = whole("num_requests", num_requests, 1)
         if num_requests >= len(self):
             return self
         columns = {name: getattr(self, name)[:num_requests] for name in ("arrival_s", "input_tokens", "output_tokens")}
@@ -159,8 +162,7 @@ class RequestTrace:
         InvalidArgument
             The factor is not between 1e-6 and 1e6.
         """
-        if not 1e-6 <= factor <= 1e6:
-            raise InvalidArgument(f"factor={factor!r}; give a number between 1e-6 and 1e6")
+        factor = real("factor", factor, "a number between 1e-6 and 1e6", 1e-6, 1e6)
         return replace(self, arrival_s=self.arrival_s / factor, arrivals=f"{self.arrivals}, {factor:g} times as fast")
 
     def to_frame(self) -> pd.DataFrame:
@@ -173,16 +175,16 @@ class RequestTrace:
 
 def check_poisson(rate: float, seed: int) -> None:
     """Raise `InvalidArgument` unless these describe arrivals: a positive finite rate, and a seed from 0."""
-    number = isinstance(rate, (int, float, np.integer, np.floating)) and not isinstance(rate, bool)
-    if not (number and 0 < rate <= sys.float_info.max):
-        raise InvalidArgument(f"rate={rate!r}; give a positive number of requests a second")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InvalidArgument(f"seed={seed!r}; give a whole number, 0 or more")
+    real("rate", rate, "a positive number of requests a second", sys.float_info.min, sys.float_info.max)
+    whole("seed", seed, 0)
 
 
 def _whole(values: npt.ArrayLike, name: str, least: int) -> npt.NDArray[np.int64]:
     """An int64 copy of a column of whole numbers between `least` and `MAX_TOKENS`."""
-    column = np.array(values)
+    try:
+        column = np.array(values)
+    except ValueError:  # rows of several sizes
+        column = np.array([None])
     if column.size and column.dtype.kind not in "iu":
         raise WorkloadError(f"{name} holds {column.dtype} values; give whole numbers of tokens")
     outside = np.flatnonzero((column < least) | (column > MAX_TOKENS))

@@ -24,11 +24,15 @@ Between events all lengths grow by one a step, so the simulator jumps: its cost 
 
 from __future__ import annotations
 
+import math
+import reprlib
 from collections.abc import Callable
+from types import NoneType
 
 import numpy as np
 
 from workbench.errors import InvalidArgument, WorkloadError
+from workbench.workloads.arguments import real, whole
 from workbench.workloads.decode_steps import DecodeSteps
 from workbench.workloads.engine import MAX_SIMULATED_SECONDS, Engine
 from workbench.workloads.lengths import MAX_REQUESTS
@@ -92,12 +96,13 @@ def simulate(
         "every": every,
         **({} if max_steps is None else {"max_steps": max_steps}),
     }.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 1 << 40:
-            raise InvalidArgument(f"{name}={value!r}; give a whole number, 1 or more")
-    if max_batch > MAX_REQUESTS:
-        raise InvalidArgument(f"max_batch={max_batch:,}; give at most {MAX_REQUESTS:,}")
-    if not 0 <= watermark < 1:
-        raise InvalidArgument(f"watermark={watermark!r}; give a fraction from 0 up to, but not including, 1")
+        whole(name, value, 1, MAX_REQUESTS if name == "max_batch" else 1 << 40)
+    fraction = "a fraction from 0 up to, but not including, 1"
+    watermark = real("watermark", watermark, fraction, 0, math.nextafter(1, 0))
+    if not isinstance(trace, RequestTrace):
+        raise InvalidArgument(f"trace={reprlib.repr(trace)}; give a RequestTrace, such as read_trace(path)")
+    if not isinstance(step_time, (StepTime, NoneType)):
+        raise InvalidArgument(f"step_time={reprlib.repr(step_time)}; give a StepTime")
     _check_fits(trace, kv_capacity)
     engine = Engine(
         trace,

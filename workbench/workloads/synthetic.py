@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidArgument
+from workbench.workloads.arguments import whole
 from workbench.workloads.lengths import MAX_REQUESTS, K
 from workbench.workloads.presets import lognormal
 from workbench.workloads.request_trace import RequestTrace
@@ -50,9 +50,8 @@ def synthetic_trace(
     InvalidArgument
         A number is outside its range.
     """
-    if not 1 <= num_requests <= MAX_REQUESTS:
-        raise InvalidArgument(f"num_requests={num_requests!r}; give a whole number between 1 and {MAX_REQUESTS:,}")
-    streams = np.random.SeedSequence(seed).generate_state(3)
+    num_requests = whole("num_requests", num_requests, 1, MAX_REQUESTS)
+    streams = np.random.SeedSequence(whole("seed", seed, 0)).generate_state(3)
 
     def draw(median: int, sigma: float, longest: int, stream: int) -> npt.NDArray[np.int64]:
         return lognormal(num_requests, median=median, sigma=sigma, longest=longest, seed=int(streams[stream]))
