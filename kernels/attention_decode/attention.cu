@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   s.stages = reinterpret_cast<int*>(take(4 * WARPS));
 
   ptx::launch_dependents();  // the next kernel may take its place and wait for the end of this one
-  if (lane < STAGES) ptx::init_barrier(s.barriers + 8 * lane, K_SCALE_PER_TOKEN ? 33 : 1);
+  if (lane < STAGES) ptx::init_barrier(s.barriers + 8 * lane, 1);
   ptx::fence_barrier_init();  // by every lane: each shows the copy engine only what it wrote itself
   ptx::fence_copy_engine();
   if (lane == 0) {
@@ -128,6 +128,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
         uint8_t* here = s.ring + stage * kStageBytes;
         int token = d.first_token + kSlab * i;
         ptx::wait_barrier(s.barriers + 8 * stage, parity);
+        if constexpr (K_SCALE_PER_TOKEN) {  // one group of scales a stage is under way, this slab's the oldest
+          ptx::wait_copies<STAGES - 1>();
+          __syncwarp();
+        }
         if (TIMELINE && i == warp) arrived = ptx::global_nanoseconds();
         if (d.length - token < kSlab) clear_tail(here + kSlabBytes, d.length - token, lane);
         slab(acc, fragments, s, here, s.k_scales + stage * kSlab, token, d.length, pass, place);

@@ -63,8 +63,13 @@ struct Loader {
   }
 
   // Starts the copies of the next slab into stage `stage`, if there is one.
+  // K scales come as one group of ordinary asynchronous copies a call, an empty one where there is nothing to copy.
   __device__ __forceinline__ void issue(const Params& p, const Shared& s, int stage, int warp, int lane) {
-    if (step >= now.steps && !advance(p, warp, lane)) return;
+    if (step < now.steps || advance(p, warp, lane)) copy(p, s, stage, warp, lane);
+    if constexpr (K_SCALE_PER_TOKEN) ptx::commit_copies();
+  }
+
+  __device__ __forceinline__ void copy(const Params& p, const Shared& s, int stage, int warp, int lane) {
     if (step && (step & 31) == 0) read_pages(p, now, step, warp, lane);
     int token = now.first + kSlab * (warp + WARPS * step);
     int page = __shfl_sync(~0u, now.pages, step & 31);
@@ -77,7 +82,6 @@ struct Loader {
                               (in_page + (live ? lane : 0)) * p.scale_token_stride + now.kv_head * p.scale_head_stride;
         ptx::copy_async_4(ptx::shared_address(s.k_scales + stage * kSlab + lane), from, live ? 4 : 0);
       }
-      ptx::arrive_after_copies(barrier);
     }
     if (lane == 0) {
       uint32_t to = ptx::shared_address(s.ring + stage * kStageBytes);

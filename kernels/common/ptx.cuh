@@ -15,9 +15,13 @@ __device__ __forceinline__ void copy_async_4(uint32_t to, const void* from, uint
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(valid) : "memory");
 }
 
-// Counts the arrival of this thread's copies so far on a barrier that was set up to expect it.
-__device__ __forceinline__ void arrive_after_copies(uint32_t barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
+// Ends a group of this thread's copies.
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until at most `pending` of this thread's newest groups are under way.
+template <int pending>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
 // ---- bulk tensor copies and their barriers ---------------------------------------------------------------------

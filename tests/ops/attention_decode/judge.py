@@ -89,7 +89,7 @@ def judge(out: torch.Tensor, lse: torch.Tensor | None, reference: Reference, q_l
 def room_is_empty(task_map: TaskMap) -> bool:
     """Whether all room for partial results says that nothing is there, as it must between launches."""
     rooms = [room for pair in task_map._partials.values() for room in pair]
-    return all(bool((room.view(torch.int32) == -1).all()) for room in rooms)
+    return all(bool((room == -1).all()) for room in rooms)
 
 
 def run(

@@ -102,7 +102,10 @@ class TaskMap:
         return self.map.device
 
     def partials(self, rows: int, head_dim: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Room for partial results: FP32 [2 * slots, rows, head_dim] and (reference, sum) [2 * slots, rows, 2].
+        """Room for partial results: [2 * slots, rows, head_dim] and (reference, sum) [2 * slots, rows, 2].
+
+        FP32 values, kept as int32: what says that nothing is there is one NaN of many, and a compiler that knew these to
+        be floats might put another in its place.
 
         Every word is -1 between launches, which says that nothing is there. Allocated at the first call for such rows
         and head dim, which may lie in a graph capture, and kept.
@@ -113,7 +116,7 @@ class TaskMap:
                 torch.full((2 * self.num_slots, rows, last), -1, dtype=torch.int32, device=self.device)
                 for last in (head_dim, 2)
             ]
-            self._partials[key] = (absent[0].view(torch.float32), absent[1].view(torch.float32))
+            self._partials[key] = (absent[0], absent[1])
         return self._partials[key]
 
     def plan(self, lengths: Any) -> DecodePlan:
