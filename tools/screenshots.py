@@ -36,7 +36,7 @@ explorer
 MANY = """
 from workbench import ScheduleExplorer
 from workbench.workloads import lognormal
-ScheduleExplorer(lognormal(2048, median=900, sigma=1.1, seed=2), policy_b="fixed_splits(2)")
+ScheduleExplorer(lognormal(2048, median=900, sigma=1.1, seed=2), policy_a="balanced", policy_b="hpc-ops")
 """
 
 SCALE = 1.5
