@@ -22,7 +22,8 @@ SETUP = """
 from workbench import ScheduleExplorer
 def mine(lengths, num_kv_heads, num_ctas, tile):
     return [[(0, 0, 0, 3)]]
-policies = {"mine": mine, "<img src=x onerror=alert(1)>": lambda *arguments: 1 // 0}
+policies = {"mine": mine, "a name that goes on and on " * 8: mine}
+policies["<img src=x onerror=alert(1)>"] = lambda *arguments: 1 // 0
 explorer = ScheduleExplorer("sample trace", step=700, policies=policies)
 explorer
 """
@@ -30,11 +31,18 @@ SECOND_VIEW = "explorer"
 POLICIES = {"mine": lambda *a: [[(0, 0, 0, 3)]]}
 
 
+LONG = "a name that goes on and on " * 8
+
+
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture(scope="module")
+def browser(folder):
     from workbench import settings
 
-    folder = tmp_path_factory.mktemp("lab")
     jupyter_page.write_notebook(folder / "explorer.ipynb", [SETUP, SECOND_VIEW])
     with jupyter_page.jupyter_lab(folder) as server, jupyter_page.chromium(settings.chromium()) as running:
         yield running, server
@@ -171,10 +179,14 @@ def test_keys(page, view):
     assert page.locator(".jp-Notebook .jp-Cell").count() == 2, "a key of the widget reached the notebook"
 
 
-def test_bad_steps_are_found_and_reached(page, view):
+def wait_for_all_steps(page):
     page.wait_for_function(
         "() => document.querySelector('.wb-strip .wb-note').textContent.startsWith('worst')", timeout=90_000
     )
+
+
+def test_bad_steps_are_found_and_reached(page, view):
+    wait_for_all_steps(page)
     explorer = local()
     strip = explorer.all_steps()
     while not strip.finished:
@@ -287,3 +299,83 @@ def test_exports(page, view, what, tmp_path):
         events = json.loads(path.read_text())["traceEvents"]
         plans = local().plan_a, local().plan_b
         assert sum(e.get("cat") == "chunk" for e in events) == sum(plan.num_descriptors for plan in plans)
+
+
+def test_a_long_name_widens_nothing(page, view):
+    wide = view.evaluate("(root) => root.querySelector('.wb-controls').getBoundingClientRect().width")
+    assert wide < 220
+    after_frame(page, view, lambda: pick(view, LONG, "b").click())
+    boxes = view.evaluate("""(root) => [...root.querySelectorAll('.wb-controls *, .wb-table *, .wb-panel-title *')].map(
+        (node) => node.getBoundingClientRect().right - root.getBoundingClientRect().right)""")
+    assert max(boxes) <= 1
+
+
+def test_numbers_typed_into_fields(page, view):
+    def typed(field, words, key="Enter"):
+        field.click()
+        page.keyboard.press("Control+a")
+        page.keyboard.type(words)
+        page.keyboard.press(key)
+
+    heads = view.get_by_label("KV heads", exact=True)
+    for words in ("abc", "", "1e999"):
+        typed(heads, words)
+        assert heads.input_value() == "1"
+    after_frame(page, view, lambda: typed(heads, "1e9"))
+    assert heads.input_value() == "128"
+    after_frame(page, view, lambda: typed(heads, "2", "Tab"))
+    splits = view.get_by_label("Parameter of fixed splits", exact=True)
+    typed(splits, "many")
+    assert splits.input_value() == "32"
+    after_frame(page, view, lambda: typed(splits, "7"))
+    assert "fixed splits 7" in view.locator(".wb-panel-title").nth(1).inner_text()
+    check_numbers(view, local(num_kv_heads=2, policy_b="fixed_splits(7)"))
+    after_frame(page, view, lambda: typed(splits, "99999999"))
+    assert splits.input_value() == "65536", "the largest that the policy takes, not a screen without a list"
+
+
+def test_zoom_ends_when_the_gpu_changes(page, view):
+    box = view.locator(".wb-overlay").first.bounding_box()
+    page.mouse.move(box["x"] + 600, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 650, box["y"] + 60, steps=4)
+    page.mouse.up()
+    view.get_by_text("All CTAs").wait_for()
+    after_frame(page, view, lambda: view.get_by_label("GPU", exact=True).select_option("H20"))
+    assert not view.get_by_text("All CTAs").is_visible()
+    assert view.locator(".wb-panels .wb-axis span").first.inner_text() == "CTA 0"
+
+
+def test_stepping_moves_nothing_that_is_below(page, view):
+    wait_for_all_steps(page)
+    view.locator(".wb-overlay").first.focus()
+    tops = []
+    for _ in range(5):
+        after_frame(page, view, lambda: page.keyboard.press("n"))
+        tops.append(view.locator(".wb-transport").bounding_box()["y"])
+    assert tops == sorted(tops), "the answer may grow, it never shrinks again"
+    for _ in range(4):
+        after_frame(page, view, lambda: page.keyboard.press("p"))
+        assert view.locator(".wb-transport").bounding_box()["y"] == tops[-1]
+
+
+def test_a_restarted_kernel_is_told_in_words(page, view):
+    page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    page.wait_for_function("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'")
+    view.get_by_label("KV cache").select_option("bf16")
+    view.get_by_text("run its cell again").wait_for()
+
+
+def test_a_saved_notebook_shows_a_picture_without_its_kernel(page, view, folder, browser):
+    picture = "[class^=wb-static-]"
+    assert page.locator(f"{picture}:visible").count() == 0, "not beside the live view"
+    page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+    page.wait_for_function("() => !jupyterapp.shell.currentWidget.context.model.dirty")
+    (folder / "saved.ipynb").write_text((folder / "explorer.ipynb").read_text())
+    _, (address, token) = browser
+    page.goto(f"{address}/lab/tree/saved.ipynb?token={token}&reset")
+    page.locator(f"{picture}:visible").first.wait_for()
+    assert page.locator(f"{picture}:visible").count() == 2
+    image = page.locator(f"{picture} img").first
+    assert image.evaluate("(img) => img.decode().then(() => img.naturalWidth)") == 1024
+    assert image.get_attribute("alt") == local().session.scene().description

@@ -1,3 +1,4 @@
+import base64
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -72,13 +73,20 @@ def test_arrays_travel_as_bytes_of_the_declared_types():
     assert end.max() == pytest.approx(explorer.plan_b.metrics().bins_us)
 
 
-def test_the_mimebundle_holds_a_picture_for_readers_without_a_kernel():
+def test_below_the_widget_is_a_picture_for_readers_without_a_kernel(monkeypatch):
+    shown = []
+    monkeypatch.setattr("workbench.widgets.schedule.explorer.display", lambda data, **_: shown.append(data))
     explorer = ScheduleExplorer("64x4K", policies={"<img src=x>": lambda *a: 1 // 0}, policy_b="<img src=x>")
-    data, _ = explorer._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in data
-    picture = data["image/svg+xml"]
-    ElementTree.fromstring(picture)
-    assert "<img" not in picture
+    explorer._ipython_display_()
+    widget, picture = shown
+    assert "application/vnd.jupyter.widget-view+json" in widget
+    image = ElementTree.fromstring(picture["text/html"]).find("img")
+    svg = base64.b64decode(image.get("src").removeprefix("data:image/svg+xml;base64,")).decode()
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+    assert "<img" not in svg
+    assert image.get("alt") == picture["text/plain"] == explorer.session.scene().description
+    assert explorer.constants["picture"] in picture["text/html"]
+    assert explorer.constants["picture"] != ScheduleExplorer("64x4K").constants["picture"]
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [0, 0, 5], [1], [4096] * 300, [2**20]])

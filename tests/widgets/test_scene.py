@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench import ScheduleExplorer
 from workbench.schedule import cost_model, plan_decode
 from workbench.widgets import text
 from workbench.widgets.schedule.bars import fullest_columns
@@ -166,3 +167,26 @@ def test_the_mark_says_whether_the_constants_were_measured(begins, shown):
     assert scene.mark == shown
     assert scene.footer[0] == f"{shown} {begins}: where from"
     assert f"{shown} call" in render_svg(scene)
+
+
+def test_one_token_is_one_token():
+    explorer = ScheduleExplorer([1])
+    words = explorer.session.scene().description
+    assert "1 token, 100 %" in words
+    assert "1 KV token" in explorer.frame["scene"]["header"]
+
+
+def test_no_cta_waits_where_nothing_is_read():
+    panel = ScheduleExplorer([0] * 50, policy_b="fixed_splits(32)").session.scene().panels[1]
+    assert not panel.late.any()
+
+
+def test_a_line_of_the_other_panel_is_not_drawn_across_this_one():
+    explorer = ScheduleExplorer("1x128K + 31x4K", policy_a="fixed_splits(1)", policy_b="balanced")
+    scene = explorer.session.scene()
+    ghost = next(label for label in scene.layouts[1].labels if label.kind == "other")
+    assert ghost.y < -20, "A is far above the top of B"
+    alone = ScheduleExplorer("1x128K + 31x4K", policy_a="balanced", policy_b="fixed_splits(1)").session.scene()
+    slate = 'stroke="#687784" fill="none"'
+    assert render_svg(scene).count(slate) == 0
+    assert render_svg(alone).count(slate) == 1, "and where it fits, it is"

@@ -10,6 +10,7 @@ from workbench.widgets.schedule.batches import batches
 from workbench.widgets.schedule.card import make_card
 from workbench.widgets.schedule.export import plans_json, read_plans, trace_json
 from workbench.widgets.schedule.session import Failure, Session
+from workbench.widgets.schedule.state import PARAMETERS
 from workbench.widgets.schedule.strip import Strip, long_lives
 from workbench.workloads import RequestTrace, sample_trace, simulate
 
@@ -206,3 +207,91 @@ def test_errors_have_their_own_types():
         Session("64x4K + 2xfoo")
     with pytest.raises(StepOutOfRange):
         Session("64x4K", step=1)
+
+
+@pytest.mark.parametrize("stop", [SystemExit("bye"), KeyboardInterrupt(), RecursionError("deep")], ids=repr)
+def test_however_a_users_function_ends_the_session_goes_on(stop):
+    def ends(*arguments):
+        raise stop
+
+    session = Session("64x4K", {"ends": ends}, policy_b="ends")
+    failure = session.side("B")
+    assert isinstance(failure, Failure)
+    assert type(stop).__name__ in failure.message
+    with pytest.raises(type(stop)):
+        session.plan("B")
+    session.change(policy_b="lpt")
+    assert session.plan("B").policy == "lpt"
+
+
+def test_the_strip_stops_in_words_when_a_users_function_ends_the_program(steps):
+    strip = Session(steps, {"ends": lambda *a: exit()}, policy_b="ends")
+    policies = strip.policy("hpc-ops"), strip.policy("ends")
+    found = Strip(steps, policies, strip.state.plan_arguments(), strip.cost, "call_us", 1)
+    found.advance(1)
+    assert "SystemExit" in found.problem
+    assert not found.done
+
+
+def test_the_strip_waits_for_one_call_of_a_users_function_at_a_time(steps):
+    calls = []
+
+    def slow(lengths, num_kv_heads, num_ctas, tile):
+        calls.append(lengths)
+        return [[(0, r, 0, -(-int(length) // tile))] for r, length in enumerate(lengths)]
+
+    session = Session(steps, {"slow": slow})
+    policies = session.policy("hpc-ops"), session.policy("slow")
+    strip = Strip(steps, policies, session.state.plan_arguments(), session.cost, "call_us", 1)
+    strip.advance(0)
+    assert strip.done == 1
+    assert {call.tolist() == steps.lengths(0).tolist() for call in calls} == {True}
+
+
+def test_two_functions_of_one_name_cannot_be_a_and_b():
+    first, second = (lambda *a: [[(0, 0, 0, 1)]]), (lambda *a: [])
+    with pytest.raises(InvalidArgument, match="policies="):
+        Session([64], policy_a=first, policy_b=second)
+    session = Session([64], policy_a=first)
+    with pytest.raises(InvalidArgument, match="policies="):
+        session.change(policy_b=second)
+    assert session.plan("A").num_descriptors == 1
+    session.change(policy_b=first)
+    session.change(policy_a="lpt")
+    session.change(policy_b=second)  # a function defined anew takes the place of the one before
+    assert isinstance(session.side("B"), Failure)
+
+
+@pytest.mark.parametrize(
+    "gpu",
+    [
+        devices.custom("mine", sms=7),
+        devices.custom("narrow", sms=132, memory_bandwidth=1e12),
+        devices.custom("known", sms=132, memory_bandwidth=1e12, measured_read_bandwidth=9e11),
+        devices.custom("like A100 \U0001f600", sms=40, like="A100", l2_bytes=1 << 20),
+    ],
+    ids=lambda gpu: gpu.name,
+)
+@pytest.mark.parametrize("workload", ["64x4K + 3", [0, 5, 70000], "sample trace", []], ids=str)
+def test_the_code_opens_the_same_view(gpu, workload):
+    session = Session(workload, gpu=gpu, policy_b="lpt", strip="idle", unit="tiles", q_len=2, num_kv_heads=3)
+    names = {}
+    exec(session.as_code().replace("\nScheduleExplorer(", "\nexplorer = ScheduleExplorer("), names)
+    again = names["explorer"].session
+    assert again.state == session.state
+    assert again.cost == session.cost
+    assert again.side("B").metrics == session.side("B").metrics
+
+
+def test_a_policy_whose_name_is_a_keyword_leaves_code_that_parses():
+    session = Session("2x4K", {"lambda": lambda *a: []}, policy_b="lambda")
+    compile(session.as_code(), "code", "exec")
+
+
+@pytest.mark.parametrize(("name", "limits"), PARAMETERS.items())
+def test_the_browser_knows_what_number_a_policy_takes(name, limits):
+    for value in limits:
+        Session("2x4K", policy_b=f"{name}({value})")
+    for value in (limits[0] - 1, limits[1] + 1):
+        with pytest.raises(InvalidArgument):
+            Session("2x4K", policy_b=f"{name}({value})")

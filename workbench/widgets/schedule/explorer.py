@@ -276,9 +276,9 @@ class ScheduleExplorer(anywidget.AnyWidget):
         """
         bundle = self._repr_mimebundle_()
         if bundle is not None:
-            display(*bundle[:1], metadata=bundle[1], raw=True)
+            display(bundle[0], metadata=bundle[1], raw=True)  # type: ignore[no-untyped-call]
         scene = self.session.scene()
-        display({"text/html": self._static_html(scene), "text/plain": scene.description}, raw=True)
+        display({"text/html": self._static_html(scene), "text/plain": scene.description}, raw=True)  # type: ignore[no-untyped-call]
 
     def _static_html(self, scene: Scene) -> str:
         """The screen as an HTML image, which needs no script and passes the filters of untrusted notebooks."""
@@ -287,5 +287,5 @@ class ScheduleExplorer(anywidget.AnyWidget):
         note = "Schedule explorer as it was when its cell was run. Run the cell again for the live one."
         return (
             f'<div class="{self._mark}"><p><small>{note}</small></p>'
-            f'<img alt="{words}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"></div>'
+            f'<img alt="{words}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"/></div>'
         )

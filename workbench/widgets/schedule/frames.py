@@ -15,7 +15,7 @@ from workbench.widgets.schedule.scene import SCALES
 from workbench.widgets.schedule.sentence import HEADINGS, PARTS
 from workbench.widgets.schedule.session import Failure, Session
 from workbench.widgets.schedule.side import Side, policy_title
-from workbench.widgets.schedule.state import METRICS, RANGES
+from workbench.widgets.schedule.state import METRICS, PARAMETERS, RANGES
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def constants() -> dict[str, Any]:
         "units": [[unit, {"us": "\u00b5s", "tiles": "tiles"}[unit]] for unit in UNITS],
         "scales": [[scale, scale.capitalize()] for scale in SCALES],
         "strips": [list(item) for item in METRICS.items()],
-        "ranges": {name: list(limits) for name, limits in RANGES.items()},
+        "ranges": {name: list(limits) for name, limits in (RANGES | PARAMETERS).items()},
         "headings": [list(heading) for heading in HEADINGS],
         "parts": [kind for kind, _ in PARTS],
     }

@@ -88,7 +88,8 @@ class Session:
         custom = dict(self.custom)
         try:
             new = batches(changes.pop("workload")) if "workload" in changes else self.workload
-            named = {name: self._policy_name(changes[name]) for name in ("policy_a", "policy_b") if name in changes}
+            sides: tuple[str, ...] = ("policy_a", "policy_b")
+            named = {side: self._policy_name(changes[side]) for side in sides if side in changes}
             self._check_names(named, custom, changes)
             changes.update(named)
             if new is not self.workload:
@@ -144,7 +145,7 @@ class Session:
         """A name means one policy: A and B cannot be two different functions of the same name."""
         if not named:
             return
-        sides = {"policy_a": self.state.policy_a, "policy_b": self.state.policy_b} | named
+        sides = {"policy_a": self.state.policy_a, "policy_b": self.state.policy_b, **named}
         name = sides["policy_a"]
         if name != sides["policy_b"] or name not in self.custom:
             return

@@ -35,6 +35,9 @@ RANGES = {
 }
 """Settings that are whole numbers: least and most."""
 
+PARAMETERS = {"fixed_splits": (1, 1 << 16), "fixed_chunk": (1, 1 << 30)}
+"""Least and most of the number that a policy of the list takes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class State:
@@ -164,8 +167,8 @@ def _custom(gpu: devices.Gpu) -> str:
             found["measured_read_bandwidth"] = gpu.measured_read_bandwidth
         return found
 
-    like, changes = min(
-        ((name, different(base)) for name, base in devices.CATALOGUE.items()), key=lambda pair: len(pair[1])
-    )
+    bases = [(name, different(base)) for name, base in devices.CATALOGUE.items()]
+    like, changes = min(bases, key=lambda base: (len(base[1]), base[0] != "H200"))
+    base = "" if like == "H200" else f", like={like!r}"  # what `custom` starts from unless told
     values = "".join(f", {name}={value!r}" for name, value in changes.items())
-    return f"devices.custom({gpu.name!r}, sms={gpu.sms}, like={like!r}{values})"
+    return f"devices.custom({gpu.name!r}, sms={gpu.sms}{base}{values})"

@@ -26,7 +26,7 @@ export class Controls {
       unit: segmented("Unit", constants.units, change("unit")),
       scale: segmented("Scale", constants.scales, change("scale")),
     };
-    this.policies = new Policies(link);
+    this.policies = new Policies(link, constants.ranges);
     this.mark = el("span", { className: "wb-mark wb-right" });
     const f = this.fields;
     this.node = el("div", { className: "wb-controls", role: "group", "aria-label": "Settings" },

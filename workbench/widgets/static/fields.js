@@ -2,6 +2,20 @@
 
 import { el, fill } from "./dom.js";
 
+// The number typed into a field, or NaN.
+export function numberIn(input) {
+  return input.value.trim() === "" ? NaN : Number(input.value.replaceAll(",", ""));
+}
+
+// Enter commits what is typed: in a field outside a form it need not count as a change.
+export function onEnter(input, commit) {
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    commit();
+  });
+}
+
 export function stepper(label, range, step, onChange) {
   const [low, high] = range;
   const input = el("input", { type: "text", inputmode: "numeric", "aria-label": label, autocomplete: "off" });
@@ -14,7 +28,9 @@ export function stepper(label, range, step, onChange) {
     return undefined;
   };
   const move = (by) => commit(Number(input.value) + by * step);
-  input.addEventListener("change", () => commit(input.value.trim() === "" ? NaN : Number(input.value.replaceAll(",", ""))));
+  const typed = () => commit(numberIn(input));
+  input.addEventListener("change", typed);
+  onEnter(input, typed);
   input.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
     event.preventDefault();

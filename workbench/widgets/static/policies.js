@@ -1,12 +1,14 @@
 // The list of policies: what each call takes, and which two are shown as A and B.
 
 import { el, fill } from "./dom.js";
+import { numberIn, onEnter } from "./fields.js";
 
 const IDLE_MS = 120;
 
 export class Policies {
-  constructor(link) {
+  constructor(link, ranges) {
     this.link = link;
+    this.ranges = ranges;
     this.node = el("div", { className: "wb-policies", role: "group", "aria-label": "Policies" });
     this.entries = [];
     link.listen("rank", (content) => this.#arrived(content));
@@ -40,10 +42,13 @@ export class Policies {
 
   #draw() {
     const active = document.activeElement?.dataset?.focus;
+    const { value, defaultValue } = document.activeElement ?? {};
     fill(this.node, ...this.entries.map((entry) => this.#line(entry)));
     this.#times();
     if (active && this.node.getRootNode().activeElement?.dataset?.focus !== active) {
-      [...this.node.querySelectorAll("[data-focus]")].find((node) => node.dataset.focus === active)?.focus();
+      const again = [...this.node.querySelectorAll("[data-focus]")].find((node) => node.dataset.focus === active);
+      again?.focus();
+      if (again && value !== defaultValue) again.value = value; // what is being typed stays
     }
   }
 
@@ -83,12 +88,15 @@ export class Policies {
       type: "text", inputmode: "numeric", value: entry.parameter, "data-focus": `parameter ${entry.base}`,
       "aria-label": `Parameter of ${entry.title}`, size: Math.max(2, String(entry.parameter).length),
     });
+    const [low, high] = this.ranges[entry.base];
     const commit = () => {
-      const value = Number(input.value);
-      if (Number.isInteger(value) && value > 0 && value !== entry.parameter) this.link.queue({ kind: "parameter", policy: entry.name, value });
-      else input.value = entry.parameter;
+      const typed = numberIn(input);
+      const value = Number.isFinite(typed) ? Math.min(Math.max(Math.round(typed), low), high) : entry.parameter;
+      input.value = value;
+      if (value !== entry.parameter) this.link.queue({ kind: "parameter", policy: entry.name, value });
     };
     input.addEventListener("change", commit);
+    onEnter(input, commit);
     return input;
   }
 }
