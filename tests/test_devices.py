@@ -94,3 +94,9 @@ def test_ctas_per_sm_follows_the_published_rule() -> None:
 def test_the_catalogue_needs_no_torch() -> None:
     code = "import sys, workbench.devices; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("sms", [0, -1, 1.5, "10", None, True])
+def test_a_custom_gpu_has_a_whole_number_of_sms(sms: object) -> None:
+    with pytest.raises(InvalidArgument, match="sms is"):
+        devices.custom("mine", sms=sms)

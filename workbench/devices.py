@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any
 
@@ -81,8 +82,9 @@ class Gpu:
     def __post_init__(self) -> None:
         for field in ("sms", "memory_bytes", "memory_bandwidth", "l2_bytes", "shared_per_sm", "max_threads_per_sm"):
             value = getattr(self, field)
-            if not value > 0:
-                raise InvalidArgument(f"Gpu {self.name!r}: {field} is {value!r}; it must be above 0.")
+            number = isinstance(value, Integral if field == "sms" else Real) and not isinstance(value, bool)
+            if not number or not 0 < value < float("inf"):
+                raise InvalidArgument(f"Gpu {self.name!r}: {field} is {value!r}; it must be a number above 0.")
 
     @property
     def max_warps_per_sm(self) -> int:

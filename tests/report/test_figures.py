@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -18,6 +19,22 @@ H200 = Kernel("H200", 132, 4, 1, 8, 128, 64, 512, 1, "fp8")
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (61.9, "1:01"), (2463, "41:03"), (3753.2, "1:02:33")])
 def test_clock(seconds, shown):
     assert figures.clock(seconds) == shown
+
+
+def test_a_long_name_keeps_the_end_that_tells_it_apart():
+    @dataclass(frozen=True)
+    class Policy:
+        name: str = "a_file_of_policies_of_mine.py:greedy"
+
+        def plan(self, problem):
+            return replace(resolve("lpt").plan(problem), policy=self.name)
+
+    trace = RequestTrace([0.0], [10], [2])
+    found = analyse(trace, simulate(trace), H200, given=[Policy()], every=1)
+    words = ["".join(text.itertext()) for text in ElementTree.fromstring(figures.strip(found).svg).iter("text")]
+    (shown,) = [word for word in words if word.endswith("greedy")]
+    assert shown == "\u2026of_mine.py:greedy"
+    assert len(shown) == figures.LABEL
 
 
 @pytest.mark.parametrize(

@@ -180,10 +180,12 @@ def _document(values: Lengths, label: str, kernel: Kernel, metrics: dict[str, Me
 
 
 def _show(values: Lengths, label: str, kernel: Kernel, metrics: dict[str, Metrics]) -> None:
+    from workbench.widgets import text
+
     console = Console()
     total = int(values.sum())
     longest = int(values.max(initial=0))
-    facts = f"{values.size:,} requests, {total:,} KV tokens, longest {longest:,}"
+    facts = f"{text.plural(values.size, 'request')}, {total:,} KV tokens, longest {longest:,}"
     shown = " ".join(label.split())
     shown = shown if len(shown) <= 400 else f"{shown[:400]} ..."
     console.print(shown, style="bold", markup=False, highlight=False)

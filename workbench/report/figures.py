@@ -25,6 +25,8 @@ WIDTH, LEFT, RIGHT = 1080, 128, 72
 PLOT = WIDTH - LEFT - RIGHT
 ROW, GAP, TOP = 44, 14, 24
 FACTS = 30
+LABEL = 18
+"""Characters of a policy's name that fit to the left of the plot; the table above has all of it."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,11 @@ def strip(analysis: Analysis) -> Strip:
         kind = "dynamic" if analysis.rows[i].kind == "dynamic" else "static"
         parts.append(f'<path class="area {kind}" d="{_area(heights, base, pitch)}"/>')
         parts.append(_line(LEFT, base, LEFT + PLOT, base, "base"))
-        parts.append(_text(LEFT - 10, base - 16, policy_title(policy), "label", "end"))
+        title = policy_title(policy)
+        shown = (
+            title if len(title) <= LABEL else f"\u2026{title[1 - LABEL :]}"
+        )  # the end of file.py:function tells most
+        parts.append(_text(LEFT - 10, base - 16, shown, "label", "end"))
         parts.append(_text(LEFT - 10, base - 3, analysis.rows[i].kind, "muted small", "end"))
         parts.append(_text(WIDTH, base - 16, f"{text.ratio(float(ratio[i].max()))}\u00d7", "label", "end"))
         for number, step in enumerate(analysis.worst, 1):
@@ -118,7 +124,7 @@ def _column(analysis: Analysis, low: int, high: int) -> tuple[str, ...]:
     at = low + int(np.argmax(sweep.over_best[sweep.index(analysis.b), low:high]))
     number = int(analysis.steps.step_numbers[at])
     head = f"step {number:,}, {clock(float(table.start_s[at]))}"
-    facts = f"{table.batch[at]:,} requests, {text.tokens(int(table.kv_tokens[at]))} KV tokens"
+    facts = f"{text.plural(int(table.batch[at]), 'request')}, {text.tokens(int(table.kv_tokens[at]))} KV tokens"
     longest = f"longest {text.tokens(int(table.max_length[at]))}"
     calls, ratios = sweep.call_us[:, at].tolist(), sweep.over_best[:, at].tolist()
     lines = (

@@ -42,7 +42,7 @@ def render(analysis: Analysis, *, command: str) -> str:
     )
     environment.filters |= {
         "us": text.us, "ratio": text.ratio, "percent": _percent, "tokens": text.tokens, "title": policy_title,
-        "clock": figures.clock, "ordinal": text.ordinal, "gain": _gain,
+        "clock": figures.clock, "ordinal": text.ordinal, "plural": text.plural, "gain": _gain,
     }  # fmt: skip
     strip = figures.strip(analysis)
     hover = {"left": strip.left, "pitch": strip.pitch, "columns": strip.columns}
@@ -161,7 +161,8 @@ def _groups(analysis: Analysis) -> list[tuple[str, int, list[tuple[float, float]
             best = sweep.best_call_us[inside].sum()
             calls = sweep.call_us[:, inside]
             cells = zip(calls.mean(axis=1).tolist(), (calls.sum(axis=1) / best - 1).tolist(), strict=True)
-            label = "1" if size == 1 else f"{size} to {min(2 * size - 1, int(batch.max()))}"
+            last = min(2 * size - 1, int(batch.max()))
+            label = f"{size}" if size == last else f"{size} to {last}"
             found.append((label, int(inside.sum()), list(cells)))
         size *= 2
     return found
