@@ -114,7 +114,7 @@ class DecodePlan:
         """A plan from the number of descriptors of each bin and the four columns in bin order."""
         offsets = np.zeros(counts.size + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
-        kv_head, request, first_tile, num_tiles = (values.astype(np.int32) for values in columns)
+        kv_head, request, first_tile, num_tiles = (values.astype(np.int32, copy=False) for values in columns)
         return cls(problem, policy, offsets, kv_head, request, first_tile, num_tiles, static_grid)
 
     @property

@@ -154,11 +154,14 @@ def _grid(problem: DecodeProblem, name: str, per_item: npt.NDArray[np.int64], gr
         )
     first = np.arange(grid, dtype=np.int64)[None, :] * per_item[:, None]
     size = np.clip(problem.tiles[:, None] - first, 0, per_item[:, None])
-    sizes = np.tile(size.ravel(), problem.num_kv_heads)
-    used = np.flatnonzero(sizes)
-    kv_head, rest = np.divmod(used, max(problem.batch * grid, 1))
-    columns = (kv_head, rest // grid, first.ravel()[rest], sizes[used])
-    return DecodePlan.assemble(problem, name, (sizes > 0).astype(np.int64), columns, static_grid=True)
+    used = size.ravel() > 0
+    request = np.repeat(np.arange(problem.batch, dtype=np.int32), grid)[used]
+    one_head = (request, *(values.ravel()[used].astype(np.int32) for values in (first, size)))
+    heads = problem.num_kv_heads  # all KV heads have the same grid
+    kv_head = np.repeat(np.arange(heads, dtype=np.int32), request.size)
+    columns = (kv_head, *(np.tile(values, heads) for values in one_head))
+    counts = np.tile(used.astype(np.int64), heads)
+    return DecodePlan.assemble(problem, name, counts, columns, static_grid=True)
 
 
 @dataclass(frozen=True)
