@@ -87,3 +87,12 @@ def test_a_lambda_and_an_object_have_names() -> None:
 
     assert plan_decode([128], num_kv_heads=1, num_ctas=3, policy=Mine()).policy == "Mine"
     assert plan_decode([128], num_kv_heads=1, num_ctas=3, policy=lambda *_: RIGHT).policy == "<lambda>"
+
+
+@pytest.mark.parametrize("entry", [(0, 5, 0, 1), (0, -1, 0, 1), (3, 0, 0, 1), (-1, 0, 0, 1)])
+def test_a_plan_that_names_no_request_has_problems_and_no_numbers(entry: tuple[int, ...]) -> None:
+    plan = plan_from_bins(PROBLEM, "mine", [[entry]])
+    assert plan.problems()[0].kind == "outside"
+    for numbers in (plan.metrics, plan.spans, plan.encode, lambda: plan.descriptors, lambda: plan.chunk_counts):
+        with pytest.raises(InvalidPlan, match="names something that does not exist"):
+            numbers()

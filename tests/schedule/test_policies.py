@@ -157,6 +157,8 @@ def test_a_cost_model_decides_for_the_name_balanced_alone() -> None:
         ("lpt(3)", "is not known"),
         ("fixed_splits", "is not known"),
         ("fixed_splits(-1)", "is not known"),
+        ("fixed_splits(" + "9" * 5000 + ")", "is not known"),
+        ("fixed_splits(\u0663)", "is not known"),
         ("fixed_splits(0)", r"fixed_splits\(n\): n is 0. It must be from 1"),
         ("fixed_chunk(100)", "a whole number of 64-token tiles"),
         ("fixed_splits(60000)", "needs a grid of"),

@@ -114,7 +114,7 @@ class DecodePlan:
         """A plan from the number of descriptors of each bin and the four columns in bin order."""
         offsets = np.zeros(counts.size + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
-        kv_head, request, first_tile, num_tiles = (values.astype(np.int32, copy=False) for values in columns)
+        kv_head, request, first_tile, num_tiles = (values.astype(np.int32) for values in columns)
         return cls(problem, policy, offsets, kv_head, request, first_tile, num_tiles, static_grid)
 
     @property
@@ -176,6 +176,9 @@ class DecodePlan:
 
     @cached_property
     def _item(self) -> npt.NDArray[np.int64]:
+        head, request = self.kv_head, self.request
+        if ((head < 0) | (head >= self.num_kv_heads) | (request < 0) | (request >= self.problem.batch)).any():
+            self.validate()  # says which: what names no request has neither chunk nor length
         return self.kv_head.astype(np.int64) * self.problem.batch + self.request
 
     @cached_property

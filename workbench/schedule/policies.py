@@ -260,7 +260,7 @@ def resolve(policy: str | Policy | UserFunction, cost: CostModel | None = None) 
         For an unknown name.
     """
     if isinstance(policy, str):
-        match = re.fullmatch(r"\s*([a-z_-]+)\s*(?:\(\s*(\d+)\s*\))?\s*", policy)
+        match = re.fullmatch(r"\s*([a-z_-]+)\s*(?:\(\s*([0-9]{1,40})\s*\))?\s*", policy)
         name, number = match.groups() if match else (None, None)
         if name not in BUILT_IN or (name in PARAMETRISED) != (number is not None):
             raise InvalidArgument(
