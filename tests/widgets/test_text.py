@@ -19,7 +19,9 @@ def test_tokens(count, words):
     assert text.tokens(count) == words
 
 
-@pytest.mark.parametrize(("share", "words"), [(0, "0 %"), (0.001, "<1 %"), (0.34, "34 %"), (1, "100 %")])
+@pytest.mark.parametrize(
+    ("share", "words"), [(0, "0 %"), (0.001, "<1 %"), (0.34, "34 %"), (0.996, ">99 %"), (1, "100 %")]
+)
 def test_percent(share, words):
     assert text.percent(share) == words
 

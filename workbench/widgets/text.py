@@ -29,9 +29,11 @@ def ratio(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one in whole percent; a small one that is not 0 says so."""
+    """A share of one in whole percent; one that is not quite 0 or 1 says so."""
     if 0 < share < 0.005:
         return "<1 %"
+    if 0.995 <= share < 1:
+        return ">99 %"
     return f"{100 * share:.0f} %"
 
 

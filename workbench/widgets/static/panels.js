@@ -63,8 +63,9 @@ export class Panels {
     const whole = Math.floor(room / sms) * sms;
     this.font ??= getComputedStyle(this.node).fontFamily;
     const plot = from === 0 && to === columns && whole > 0 ? whole : Math.max(room, 40);
-    // What whole pixels leave over goes to the silhouette.
-    return { from, to, font: this.font, width: plot, silhouette: SILHOUETTE + Math.max(Math.min(room - plot, 72), 0) };
+    // What whole pixels leave over goes to the silhouette, and then to the labels.
+    const silhouette = SILHOUETTE + Math.max(Math.min(room - plot, 72), 0);
+    return { from, to, font: this.font, width: plot, silhouette, labels: width - LEFT - plot - 6 - silhouette };
   }
 
   // Shows columns `range` only; null shows all.

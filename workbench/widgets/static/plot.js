@@ -74,7 +74,7 @@ export class Plot {
       el("span", { className: "wb-tick", style: { top: `${TOP + layout.height - value * layout.scale}px` } }, text));
     const left = LEFT + space.width + 6 + space.silhouette;
     const lines = layout.labels.map(({ kind, label, text, label_y }) =>
-      el("span", { className: `wb-line wb-line-${kind}`, style: { top: `${TOP + label_y}px`, left: `${left + 14}px` } },
+      el("span", { className: `wb-line wb-line-${kind}`, style: { top: `${TOP + label_y}px`, left: `${left + 14}px`, width: `${space.labels - 14}px` } },
         el("span", {}, label), el("span", { "data-line": kind, "data-side": panel.key }, text)));
     fill(this.labels, ...ticks, ...lines);
   }

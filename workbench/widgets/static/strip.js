@@ -20,7 +20,7 @@ export class Strip {
   constructor(link, constants) {
     this.link = link;
     this.metric = menu("What the strip shows", constants.strips, (value) => link.set({ strip: value }));
-    this.note = el("span", { className: "wb-note" }, "worst step in each pixel");
+    this.note = el("span", { className: "wb-note" });
     this.words = el("span", { className: "wb-right wb-brush", "aria-live": "polite" });
     this.playing = el("button", { type: "button", "aria-label": "Play", on: { click: () => this.play() } }, icon(ICONS.play));
     const button = (name, label, action) => el("button", { type: "button", "aria-label": label, title: label, on: { click: action } }, icon(ICONS[name]));
@@ -53,7 +53,8 @@ export class Strip {
       this.values = [0, 1].map(() => new Float32Array(strip.total).fill(NaN));
       Object.assign(this, { have: 0, facts: null, brush: null });
       this.lives ??= null;
-      fill(this.words);
+      fill(this.note);
+      this.#say("");
       this.#schedule();
     }
     this.metric.show(settings.strip);
@@ -132,8 +133,15 @@ export class Strip {
 
   #brushed(content) {
     if (content.strip !== this.key || !this.brush) return;
-    fill(this.words, content.text);
+    this.#say(content.text);
     this.#table(content.statistics, this.facts.headings);
+  }
+
+  // The comparison of a brushed range stands in place of the note.
+  #say(words) {
+    fill(this.words, words);
+    this.words.title = words;
+    show(this.note, words === "");
   }
 
   #listen() {
@@ -157,7 +165,7 @@ export class Strip {
       if (dragged) this.link.ask("brush", { strip: this.key, low: this.brush[0], high: this.brush[1] + 1 });
       else {
         this.brush = null;
-        fill(this.words);
+        this.#say("");
         this.go(this.#worstNear(stepAt(event)));
         this.#draw();
       }
