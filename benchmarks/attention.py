@@ -1,6 +1,6 @@
 """Time decode attention and its task map on this GPU, beside a kernel that only reads the same bytes.
 
-    python benchmarks/attention.py [--write FILE.json]
+    python benchmarks/attention.py [--write FILE.json] [--records STORE]
 
 Each figure is the median over replays of a CUDA graph of at least 24 calls that rotate over input sets larger than the
 L2 cache in total; the variants of a case take turns. Errors are relative to float64 on the same operands.
@@ -9,6 +9,7 @@ L2 cache in total; the variants of a case take turns. Errors are relative to flo
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import subprocess
 from collections.abc import Callable
@@ -19,7 +20,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from attention_records import CLOCKS_AND_DRIVER, keep
 
+from workbench.gpu.source import Source
 from workbench.measure.attention_inputs import AttentionInputs, make_inputs
 from workbench.measure.floors import read_bytes
 from workbench.measure.timing import Timing, time_interleaved
@@ -33,6 +36,7 @@ from workbench.ops.attention_decode import (
     default_config,
     upload_plan,
 )
+from workbench.records import Store
 from workbench.schedule import plan_decode
 from workbench.workloads import MIXES, workload
 
@@ -159,25 +163,35 @@ def map_rows() -> list[dict[str, Any]]:
 
 def environment() -> dict[str, Any]:
     """What the figures hold for."""
-    query = "driver_version,clocks.sm,clocks.mem,clocks.max.sm"
-    said = subprocess.run(
-        ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True, check=True
-    )
+    query = ["nvidia-smi", f"--query-gpu={CLOCKS_AND_DRIVER}", "--format=csv,noheader", "--id=0"]
+    said = subprocess.run(query, capture_output=True, text=True, check=True)
     properties = torch.cuda.get_device_properties(0)
     return {
         "gpu": properties.name, "sms": properties.multi_processor_count, "torch": torch.__version__,
-        "cuda": torch.version.cuda, query: said.stdout.strip(), "date": date.today().isoformat(),
+        "cuda": torch.version.cuda, CLOCKS_AND_DRIVER: said.stdout.strip(), "date": date.today().isoformat(),
     }  # fmt: skip
+
+
+def sources() -> dict[str, str]:
+    """SHA-256 over the source and the headers of each operator's kernel, as they are now."""
+    files = {"attention_decode": "attention_decode/attention.cu", "task_map": "attention_decode/task_map.cu"}
+    digests = {operator: json.dumps(Source.file(path).digests(), sort_keys=True) for operator, path in files.items()}
+    return {operator: hashlib.sha256(text.encode()).hexdigest() for operator, text in digests.items()}
 
 
 def main() -> None:
     """Measure, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, metavar="FILE", help="write all samples as JSON")
+    parser.add_argument("--records", type=Path, metavar="STORE", help="add a record of each figure to a store")
     arguments = parser.parse_args()
+    used = sources()  # before the first compilation: an edit during the run would not be what was measured
     rows = [*attention_rows("fp8"), *attention_rows("bf16"), *map_rows()]
+    document = {"environment": environment(), "rows": rows}
     if arguments.write:
-        arguments.write.write_text(json.dumps({"environment": environment(), "rows": rows}, indent=1))
+        arguments.write.write_text(json.dumps(document, indent=1))
+    if arguments.records:
+        keep(document, Store(arguments.records), used)
 
 
 if __name__ == "__main__":

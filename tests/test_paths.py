@@ -48,6 +48,7 @@ def test_missing_folder_is_named(package: Path) -> None:
 def test_settings_follow_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable, setting in (
         ("WORKBENCH_CACHE_DIR", settings.cache_dir),
+        ("WORKBENCH_RECORDS_DIR", settings.records_dir),
         ("WORKBENCH_REFERENCE_DATA", settings.reference_data),
         ("WORKBENCH_CHROMIUM", settings.chromium),
     ):

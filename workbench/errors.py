@@ -120,6 +120,10 @@ class StepOutOfRange(WorkloadError, IndexError):
     """A decode step was asked for that the simulation does not have."""
 
 
+class RecordError(WorkbenchError, ValueError):
+    """A record, or a file that belongs to one, cannot be read or kept."""
+
+
 class MissingData(WorkbenchError, FileNotFoundError):
     """A file that belongs to the workbench (a kernel, a notebook, a record) is not where it should be."""
 
@@ -169,3 +173,7 @@ class LaunchError(WorkbenchError, RuntimeError):
 
 class CacheWarning(UserWarning):
     """The cache of compiled kernels cannot be used fully; results are the same, compiling is repeated."""
+
+
+class RecordWarning(UserWarning):
+    """Files of a store of records were skipped; the other records are complete."""

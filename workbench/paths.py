@@ -56,3 +56,8 @@ def kernels_dir() -> Path:
 def notebooks_dir() -> Path:
     """Folder of the notebooks."""
     return data_dir("notebooks")
+
+
+def profiles_dir() -> Path:
+    """Folder of the records that the workbench ships, one sub-folder a GPU."""
+    return data_dir("profiles")

@@ -4,6 +4,7 @@
 variable                   what it sets                                          default
 ========================== ===================================================== ===========================
 WORKBENCH_CACHE_DIR        folder of compiled kernels and other rebuildable data the user's cache folder
+WORKBENCH_RECORDS_DIR      folder of one's own measurements                      the user's data folder
 WORKBENCH_REFERENCE_DATA   reference traces and recorded task maps, for tests    ``../shared`` by the checkout
 WORKBENCH_CHROMIUM         Chromium or Chrome executable, for browser tests      the first one on ``PATH``
 JUPYTER_CONFIG_PATH        Jupyter's own: more folders with its settings         none
@@ -32,6 +33,13 @@ def cache_dir() -> Path:
     from platformdirs import user_cache_path
 
     return _path("WORKBENCH_CACHE_DIR") or user_cache_path(APPLICATION)
+
+
+def records_dir() -> Path:
+    """``WORKBENCH_RECORDS_DIR``: where the user's own records are kept. It may not exist yet."""
+    from platformdirs import user_data_path
+
+    return _path("WORKBENCH_RECORDS_DIR") or user_data_path(APPLICATION) / "records"
 
 
 def reference_data() -> Path:

@@ -83,6 +83,7 @@ PACKAGES = (
 FOLDERS = {
     "kernels": "compiling and running our kernels",
     "notebooks": "workbench lab",
+    "profiles": "recorded measurements, on a machine without that GPU",
 }
 
 
