@@ -254,9 +254,13 @@ def test_the_theme_follows_jupyterlab(page, view):
     def background():
         return view.evaluate("(root) => getComputedStyle(root).getPropertyValue('--wb-background').trim()")
 
+    view.locator(".wb-overlay").first.focus()
+    page.keyboard.press("ArrowRight")
+    view.locator(".wb-card").wait_for()
     assert background() == LIGHT.background
     page.evaluate("() => { jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' }); }")
     page.wait_for_selector(".wb-explorer.wb-dark")
+    assert not view.locator(".wb-card").is_visible(), "its lens has the colours of the theme before"
     assert background() == DARK.background
     page.evaluate("() => { jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' }); }")
     page.wait_for_selector(".wb-explorer:not(.wb-dark)")

@@ -12,6 +12,8 @@ export class Answer {
     this.legend = el("div", { className: "wb-legend", role: "group", "aria-label": "Requests" });
     this.footer = el("span", {});
     this.node = el("div", { className: "wb-answer" }, this.sentence, this.table, this.legend);
+    this.observer = new ResizeObserver((entries) => this.#settle(entries));
+    this.observer.observe(this.node);
   }
 
   show(frame) {
@@ -31,15 +33,21 @@ export class Answer {
     fill(this.table, this.#heading(scene.mark), el("tbody", {}, ...scene.rows.map((row) => this.#row(row))));
     fill(this.legend, el("span", { className: "wb-muted" }, "Requests"), ...scene.legend.map((chip) => this.#chip(chip)));
     fill(this.footer, ...scene.footer.map((text) => el("span", {}, text)));
-    this.#settle(frame.strip?.total);
+    this.stepping = frame.strip !== null;
+    if (!this.stepping) this.node.style.minHeight = "";
   }
 
   // While a trace is stepped through, what is below must stay where it is: the answer keeps the height it once needed.
-  #settle(steps) {
-    const { style, clientWidth } = this.node;
-    if (steps === undefined || this.settled !== clientWidth) style.minHeight = "";
-    this.settled = clientWidth;
-    if (steps !== undefined) style.minHeight = `${this.node.offsetHeight}px`;
+  // An observer knows it after layout; asking for it would make the browser lay out once more in every frame.
+  #settle([{ contentRect: { width, height } }]) {
+    const { style } = this.node;
+    if (width !== this.settled && style.minHeight) style.minHeight = "";
+    else if (this.stepping) style.minHeight = `${height}px`;
+    this.settled = width;
+  }
+
+  close() {
+    this.observer.disconnect();
   }
 
   #run({ text, kind }) {

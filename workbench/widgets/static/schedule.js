@@ -73,6 +73,7 @@ function render({ model, el: host }) {
     resized.disconnect();
     unwatch();
     controls.close();
+    answer.close();
     strip.close();
     link.close();
   };
