@@ -213,7 +213,7 @@ def test_opens_in_a_browser_without_network_or_errors(made, chromium, scheme):
         shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (shade == "rgb(255, 255, 255)") == (scheme == "light")
         page.set_viewport_size({"width": 480, "height": 800})
-        assert page.evaluate("document.documentElement.scrollWidth") <= 480
+        page.wait_for_function("document.documentElement.scrollWidth <= 480", timeout=20_000)  # redrawn after a frame
         browser.close()
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
