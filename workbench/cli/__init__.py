@@ -26,10 +26,10 @@ import typer
 from rich.console import Console
 
 import workbench
-from workbench.cli import doctor, lab, plan, report
+from workbench.cli import doctor, lab, plan, records, report
 from workbench.errors import InvalidArgument, InvalidPlan, WorkbenchError, WorkloadError
 
-COMMANDS = (doctor.doctor, lab.lab, plan.plan, report.report)
+COMMANDS = (doctor.doctor, lab.lab, plan.plan, records.records, report.report)
 
 FAULTY_INPUT = (InvalidArgument, InvalidPlan, WorkloadError)
 

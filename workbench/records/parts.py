@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 DIGEST = r"^[0-9a-f]{64}$"
 Microseconds = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""Fits a column of 64-bit integers."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+=,()-]{0,99}$")]
 """A word that can be a folder: no separator, no space, and not only dots."""
 
@@ -18,7 +19,10 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+=,()-]{0,99}$")]
 class Part(BaseModel):
     """Base of everything in a record: strict types, finite numbers, unknown fields kept."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+    # "constants": an infinite number in an unknown field stays one until `Record.encode` refuses it.
+    model_config = ConfigDict(
+        extra="allow", frozen=True, strict=True, allow_inf_nan=False, ser_json_inf_nan="constants"
+    )
 
 
 class Clocks(Part):

@@ -161,7 +161,7 @@ class Store:
         if problems:
             more = f" and {len(problems) - 1:,} more (Store.problems lists them)" if len(problems) > 1 else ""
             warnings.warn(f"Records were skipped: {problems[0]}{more}", RecordWarning, stacklevel=2)
-        return [row for _, row in sorted(found.items()) if matches(row)]
+        return [{name: row[name] for name in COLUMNS} for _, row in sorted(found.items()) if matches(row)]
 
     def read(self, path: str | os.PathLike[str]) -> Record:
         """The document in a file, such as one of the column ``path``.
