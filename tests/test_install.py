@@ -25,11 +25,13 @@ DATA_FOLDERS = ("kernels", "notebooks", "profiles")
 WHERE = """
 import json, workbench
 from workbench import paths
+from workbench.records import Store
+assert len(Store().rows(kind="timing")) > 100
 print(json.dumps([workbench.__file__, str(paths.notebooks_dir())]))
 """
 LOADED = """
 import importlib, json, sys, workbench
-for part in ("devices", "schedule", "workloads", "widgets", "cli"):
+for part in ("devices", "records", "schedule", "workloads", "widgets", "cli"):
     importlib.import_module(f"workbench.{part}")
 for name in workbench._LAZY:
     getattr(workbench, name)
@@ -75,6 +77,7 @@ def test_wheel_holds_the_assets_by_name(wheel_files: set[str]) -> None:
     assert "workbench/py.typed" in wheel_files
     assert "workbench/_data/notebooks/00_workbench.ipynb" in wheel_files
     assert "workbench/cli/jupyter/labconfig/page_config.json" in wheel_files
+    assert any(name.startswith("workbench/_data/profiles/nvidia-h200/attention_decode/64x4K/") for name in wheel_files)
     assert any(name.startswith("workbench/_data/kernels/") for name in wheel_files)
     assert any(name.startswith("workbench/widgets/") and name.endswith(".js") for name in wheel_files)
 
@@ -94,7 +97,7 @@ def test_wheel_alone_gives_the_light_set(wheel: Path, tmp_path: Path) -> None:
     assert doctor["complete"]
     states = {finding["part"]: finding["state"] for finding in doctor["findings"]}
     assert states["torch"] == states["triton"] == "absent"
-    assert states["cuda-core"] == states["kernels"] == "here"
+    assert states["cuda-core"] == states["kernels"] == states["profiles"] == "here"
 
 
 def test_editable_install_finds_the_checkout(sources: Path, tmp_path: Path) -> None:

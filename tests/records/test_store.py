@@ -94,6 +94,15 @@ def test_a_row_has_every_column(store):
     assert (row["model"], row["tp"], row["ep"], row["tokens"], row["rel_error"]) == ("hy3", 8, 1, 64, 0.01)
 
 
+def test_whole_numbers_stay_exact_beside_missing_ones(store):
+    store.add(timing())
+    store.add(reference(workload=Workload(case="large", m=2**63 - 1, n=2**53 + 1)))
+    row = store.query(case="large").iloc[0]
+    assert (int(row["m"]), int(row["n"])) == (2**63 - 1, 2**53 + 1)
+    table = store.query()
+    assert int(table["m"].dropna().iloc[0]) == 2**63 - 1
+
+
 def test_an_empty_store_has_the_same_columns_and_types(store):
     empty = store.query()
     assert len(empty) == 0

@@ -137,10 +137,12 @@ class Store:
         """
         import pandas as pd
 
-        frame = pd.DataFrame(self.rows(**wanted), columns=list(COLUMNS))
-        types: dict[str, str] = {**dict.fromkeys(NUMBERS, "float64"), **dict.fromkeys(COUNTS, "Int64")}
-        text = [column for column in COLUMNS if column not in types]
-        return frame.astype({**types, **dict.fromkeys(text, "str"), "date": "datetime64[s]"})
+        rows = self.rows(**wanted)
+        types = {**dict.fromkeys(NUMBERS, "float64"), **dict.fromkeys(COUNTS, "Int64"), "date": "datetime64[s]"}
+        # Column by column, for pandas would make floats of whole numbers with gaps between them.
+        return pd.DataFrame(
+            {name: pd.Series([row[name] for row in rows], dtype=types.get(name, "str")) for name in COLUMNS}
+        )
 
     def rows(self, **wanted: Any) -> list[Row]:
         """The same as `query`, as plain values: a dict a document, None where a value is missing.

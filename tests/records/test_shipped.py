@@ -1,0 +1,133 @@
+"""The records that come with the workbench: complete, in their places, and what their sources say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from workbench import paths
+from workbench.errors import InvalidArgument
+from workbench.records import Store
+from workbench.workloads import MIXES
+
+ROOT = Path(__file__).resolve().parents[2]
+MEASURED = json.loads((ROOT / "docs" / "performance" / "attention.json").read_text())
+MAX_FILES, MAX_BYTES = 1000, 2_000_000
+
+
+def script(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return Store(paths.profiles_dir())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_shipped_record_opens(shipped):
+    table = shipped.query()
+    assert shipped.problems == ()
+    assert len(table) == len(list(paths.profiles_dir().rglob("*.json")))
+
+
+def test_the_shipped_tree_is_small():
+    files = [path for path in paths.profiles_dir().rglob("*") if path.is_file()]
+    assert len(files) <= MAX_FILES
+    assert sum(path.stat().st_size for path in files) <= MAX_BYTES
+
+
+def test_attention_records_are_what_was_measured(shipped, tmp_path):
+    made = tmp_path / "made"
+    count = script("benchmarks/attention_records.py").keep(MEASURED, Store(made), {})
+    assert count == len(MEASURED["rows"]) == len(contents(made))
+    assert contents(made).items() <= contents(paths.profiles_dir()).items()
+
+
+def test_attention_can_be_asked_by_case_policy_and_provider(shipped):
+    table = shipped.query(operator="attention_decode", kind="timing", gpu="H200")
+    assert set(table["case"]) == set(MIXES)
+    assert set(table["dtype"]) == {"fp8", "bf16"}
+    for row in MEASURED["rows"]:
+        if row["cache"] and row["policy"] != "read":
+            same = table[
+                (table["case"] == row["case"]) & (table["dtype"] == row["cache"]) & (table["policy"] == row["policy"])
+            ]
+            (found,) = [r for r in same.to_dict("records") if json.loads(r["config"]) == row["config"]]
+            assert (found["median_us"], found["low_us"], found["high_us"]) == (
+                row["median_us"],
+                row["low_us"],
+                row["high_us"],
+            )
+            assert found["provider"] == "workbench"
+            assert shipped.read(found["path"]).samples_us == tuple(row["samples_us"])
+    floors = shipped.query(provider="read")
+    assert len(floors) == 2 * len(MIXES)
+    assert floors["policy"].isna().all()
+    maps = shipped.query(operator="task_map", provider="workbench")
+    assert set(maps["case"]) == {"64x4K", "2048x4K"}
+
+
+def test_an_error_taken_from_another_variant_says_so(shipped):
+    records = [record for _, record in shipped.records(operator="attention_decode", provider="workbench")]
+    own = [record for record in records if record.error_of is None]
+    assert len(own) == 2 * len(MIXES)
+    assert {(record.policy, record.configuration["early_map"], record.configuration["pdl"]) for record in own} == {
+        ("balanced", False, True)
+    }
+    assert all("balanced" in str(record.error_of) for record in records if record not in own)
+
+
+def test_sources_of_a_live_measurement_are_kept(tmp_path):
+    store = Store(tmp_path / "store")
+    digests = {"attention_decode": "a" * 64, "task_map": "b" * 64}
+    script("benchmarks/attention_records.py").keep(MEASURED, store, digests)
+    for _, record in store.records():
+        assert record.source_digest == (None if record.provider == "read" else digests[record.operator])
+
+
+def test_reference_records_are_those_of_the_reference_data(shipped, reference_data, tmp_path, monkeypatch):
+    script_ = script("tools/import_reference.py")
+    monkeypatch.setattr("sys.argv", ["import_reference.py", str(tmp_path / "made")])
+    script_.main()
+    made = contents(tmp_path / "made")
+    assert made.items() <= contents(paths.profiles_dir()).items()
+    rows = [json.loads(line) for line in (reference_data / "reference" / script_.FILE).read_text().splitlines()]
+    assert len(made) == len(rows) == len(shipped.query(kind="reference"))
+    table = shipped.query(kind="reference")
+    for row in rows:
+        operator = "task_map" if row["provider"] == "hpc-assign" else script_.record_of(row).operator
+        same = table[(table["operator"] == operator) & (table["provider"] == row["provider"])]
+        if row["op"] == "attn":
+            same = same[(same["case"] == row["case"]) & (same["dtype"] == row["dtype"])]
+        elif row["op"] == "router":
+            same = same[(same["m"] == row["m"]) & (same["n"] == row["n"]) & (same["k"] == row["k"])]
+        else:
+            parallel = "ep" if row["model"].endswith("ep8") else "tp"
+            same = same[(same["tokens"] == row["m"]) & (same[parallel] == 8) & (same["model"] == "hy3")]
+        assert same["median_us"].tolist() == [row["us"]]
+        assert same["origin"].str.startswith("reference (outside this project").all()
+
+
+def test_reference_import_refuses_a_shape_it_does_not_know():
+    row = {"op": "moe", "model": "hy3-tp8", "m": 1, "experts": 64, "provider": "hpc", "us": 1.0}
+    with pytest.raises(ValueError, match="64"):
+        script("tools/import_reference.py").record_of(row)
+
+
+def test_default_store_reads_the_shipped_records(shipped):
+    assert len(Store().query()) == len(shipped.query())
+    with pytest.raises(InvalidArgument):
+        Store().query(nothing=1)
