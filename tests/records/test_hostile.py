@@ -234,6 +234,27 @@ def test_a_file_system_without_hard_links(store, monkeypatch):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("content", [reference().encode(), b"something else"], ids=["same", "other"])
+def test_a_file_that_appears_just_before_naming_is_kept(store, monkeypatch, content):
+    real, inodes = os.link, []
+
+    def link(source, target):
+        Path(target).write_bytes(content)
+        inodes.append(Path(target).stat().st_ino)
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    if content == reference().encode():
+        path = store.add(reference())
+        assert [path.stat().st_ino] == inodes
+    else:
+        with pytest.raises(RecordError, match="damaged"):
+            store.add(reference())
+        (path,) = (path for path in store._own.rglob("reference-*.json"))
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
 @pytest.mark.parametrize("fault", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
 def test_a_write_that_fails_leaves_nothing(store, tmp_path, monkeypatch, fault):
     def fail(_):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import secrets
 import stat
@@ -88,9 +89,9 @@ def read_limited(path: Path, limit: int) -> bytes:
         It is larger, a link, a pipe or a device, or the system refuses.
     """
     # Non-blocking, so that opening a pipe does not wait for its other end.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
+        with io.BufferedReader(io.FileIO(path, opener=lambda name, flags: os.open(name, flags | careful))) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise RecordError("it is not a regular file")
