@@ -127,7 +127,7 @@ def test_each_bin_can_be_computed_alone(problem: DecodeProblem, cost: object, da
     total, even = problem.total_tiles, -(-problem.total_tiles // problem.num_ctas)
     budgets = [max(even, problem.min_process_len // problem.tile)] + [f for f in (1, 2, 4, 8, 16, 32) if f > even]
     reach = even // 8
-    tile_ns = max(cost.cta_tile_ns(problem.tile), cost.stream_ns(problem.num_ctas, problem.tile))
+    tile_ns = max(cost.cta_tile_ns(problem.tile, problem.num_ctas), cost.stream_ns(problem.num_ctas, problem.tile))
     weighted = [alone.weighted_cut(at, tile_ns, cost.constants.descriptor_ns, problem.num_ctas) for at in (c, c + 1)]
     ends = [[min(at * budget, total) for at in (c, c + 1)] for budget in budgets]
     for fill in ([min(at * even, total) for at in (c, c + 1)], weighted):

@@ -76,7 +76,7 @@ def test_a_plan_worked_by_hand() -> None:
     """Two requests of 8 tiles and 1 tile on 2 CTAs: bins of 5 and 4 tiles; the long request is split in two."""
     constants = CostConstants(
         bytes_per_us=4_370_000,
-        cta_elements_per_us=40_000,
+        sm_elements_per_us=40_000,
         descriptor_ns=350,
         partial_ns=250,
         empty_ns=300,
@@ -85,7 +85,7 @@ def test_a_plan_worked_by_hand() -> None:
         launch_ns=1_800,
         source="by hand",
     )
-    cost = CostModel("H200", "fp8", 8, 128, constants)
+    cost = CostModel("H200", "fp8", 8, 128, constants, 132)
     plan = plan_decode([512, 64], num_kv_heads=1, num_ctas=2, policy="hpc-ops", min_process_len=0)
     assert plan.as_lists() == [[(0, 0, 0, 5)], [(0, 0, 5, 3), (0, 1, 0, 1)]]
     tile = 410  # 64 tokens x 128 x 2 bytes = 16,384 bytes at 40,000 bytes/us, rounded up

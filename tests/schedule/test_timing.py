@@ -61,7 +61,8 @@ def test_tile_time_is_the_slower_of_one_cta_and_all(problem: DecodeProblem, cost
     for cta, slot in enumerate(spans.slot.tolist()):
         tiles[slot] += plan.bin_tiles[cta]
     most, tile_bytes = int(tiles.max()), problem.tile * cost.head_dim * 2 * (1 if cost.cache == "fp8" else 2)
-    alone = -(-plan.tile * cost.head_dim * 2 * 1000 // cost.constants.cta_elements_per_us)
+    ctas_per_sm = -(-plan.num_ctas // cost.sms)
+    alone = -(-plan.tile * cost.head_dim * 2 * 1000 * ctas_per_sm // cost.constants.sm_elements_per_us)
     together = -(-problem.total_tiles * tile_bytes * 1000 // cost.constants.bytes_per_us)
     assert spans.tile_ns == max(alone, -(-together // max(most, 1)))
     # No plan moves bytes faster than the memory system: the fullest slot streams for at least that long.
@@ -83,7 +84,7 @@ def test_ctas_of_a_grid_start_in_order_on_the_first_free_slot(
         return
     # Which slot frees first is decided with the tile time of an even spread; starts use the plan's own tile time.
     even = max(int(plan.bin_tiles.max()), -(-problem.total_tiles // problem.num_ctas))
-    guess = durations(plan, cost, cost.tile_ns(problem.total_tiles, even, problem.tile))
+    guess = durations(plan, cost, cost.tile_ns(problem.total_tiles, even, problem.tile, problem.num_ctas))
     simulated = oracle.first_free(guess, problem.num_ctas)
     assert spans.slot.tolist() == [slot for slot, _ in simulated]
     ends = [0] * problem.num_ctas

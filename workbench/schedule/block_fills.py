@@ -29,11 +29,11 @@ class Fill:
     all_split_pieces: Ints
     max_chunks: Ints
 
-    def outcome(self, cost: CostModel, tile: int) -> Outcome:
+    def outcome(self, cost: CostModel, tile: int, num_ctas: int) -> Outcome:
         """Times of the fill."""
         c = cost.constants
         most = np.maximum.reduceat(self.tiles, self.rows)
-        tile_ns = tile_ns_of(cost, self.totals, most, tile)
+        tile_ns = tile_ns_of(cost, self.totals, most, tile, num_ctas)
         counts = np.diff(self.rows, append=self.tiles.size)
         ends = self.tiles * np.repeat(tile_ns, counts)
         ends += self.descriptors * c.descriptor_ns

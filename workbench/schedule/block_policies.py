@@ -58,7 +58,7 @@ def _budget(block: Block) -> Ints:
 
 
 def _hpc_ops(policy: Policy, block: Block, cost: CostModel) -> Outcome:
-    return fills.equal_fill(block, _budget(block)).outcome(cost, block.tile)
+    return fills.equal_fill(block, _budget(block)).outcome(cost, block.tile, block.num_ctas)
 
 
 def _balanced(policy: Policy, block: Block, cost: CostModel) -> Outcome:
@@ -72,7 +72,7 @@ def _balanced(policy: Policy, block: Block, cost: CostModel) -> Outcome:
             part = block if where.all() else block.take(where)
             candidates.append((where, fills.equal_fill(part, np.full(part.steps, floor))))
     even = fills.even_cuts(block)
-    tile_ns = max(deciding.cta_tile_ns(block.tile), deciding.stream_ns(block.num_ctas, block.tile))
+    tile_ns = max(deciding.cta_tile_ns(block.tile, block.num_ctas), deciding.stream_ns(block.num_ctas, block.tile))
     exists, timed = fills.timed_cuts(block, tile_ns, deciding.constants.descriptor_ns)
     candidates.append((every, fills.equal_fill(block, block.even)))
     for where, cuts in (
@@ -85,8 +85,8 @@ def _balanced(policy: Policy, block: Block, cost: CostModel) -> Outcome:
     best: dict[str, Ints] = {column.name: np.zeros(block.steps, np.int64) for column in fields(Outcome)}
     shortest = np.full(block.steps, FAR)
     for where, fill in candidates:
-        decided = fill.outcome(deciding, block.tile)
-        outcome = decided if deciding == cost else fill.outcome(cost, block.tile)
+        decided = fill.outcome(deciding, block.tile, block.num_ctas)
+        outcome = decided if deciding == cost else fill.outcome(cost, block.tile, block.num_ctas)
         whole = decided.bins_ns.size == block.steps  # else the fill has the steps of `where` alone
         at = np.flatnonzero(where)
         here = at if whole else np.arange(at.size)
@@ -132,7 +132,7 @@ def _lpt(policy: Policy, block: Block, cost: CostModel) -> Outcome:
     load[closed] = 0
 
     most = np.maximum(np.where(used > 0, budget, 0), load.max(axis=1, initial=0))
-    tile_ns = tile_ns_of(cost, block.totals, most, block.tile)
+    tile_ns = tile_ns_of(cost, block.totals, most, block.tile, block.num_ctas)
     whole_end = np.where(used > 0, budget * tile_ns + whole_foot, 0)
     ends = np.maximum(whole_end, (load * tile_ns[:, None] + fixed).max(axis=1, initial=0))
     busy = np.add.reduceat(chunks * foot, rows) + block.totals * tile_ns
@@ -166,7 +166,7 @@ def _static_grid(block: Block, per_item: Ints, grid: Ints, cost: CostModel) -> O
     waves = np.flatnonzero(bins > block.num_ctas)
     jobs = [_Grid(block, s, per_item, pieces, foot, int(grid[s]), cost) for s in waves.tolist()]
     most[waves] = [job.most for job in jobs]
-    tile_ns = tile_ns_of(cost, block.totals, most, block.tile)
+    tile_ns = tile_ns_of(cost, block.totals, most, block.tile, block.num_ctas)
     if some.size:
         longest = np.where(full > 0, full * np.repeat(tile_ns, np.diff(block.offsets)) + foot, 0)
         ends[some] = np.maximum.reduceat(longest, low[some])
@@ -188,7 +188,7 @@ class _Grid:
         sizes = np.tile(sizes.ravel(), block.num_kv_heads)
         feet = np.tile(feet.ravel(), block.num_kv_heads)
         total = int(block.totals[step])
-        guess = cost.tile_ns(total, max(int(sizes.max(initial=0)), -(-total // slots)), block.tile)
+        guess = cost.tile_ns(total, max(int(sizes.max(initial=0)), -(-total // slots)), block.tile, slots)
         slot = first_free(feet + sizes * guess, slots)
         self.tiles = np.bincount(slot, weights=sizes, minlength=slots).astype(np.int64)
         self.feet = np.bincount(slot, weights=feet, minlength=slots).astype(np.int64)

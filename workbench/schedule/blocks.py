@@ -110,10 +110,10 @@ def offsets_of(counts: Ints) -> Ints:
     return offsets
 
 
-def tile_ns_of(cost: CostModel, totals: Ints, most: Ints, tile: int) -> Ints:
+def tile_ns_of(cost: CostModel, totals: Ints, most: Ints, tile: int, num_ctas: int) -> Ints:
     """:meth:`CostModel.tile_ns` of each step, int64 [steps]."""
     pairs = zip(totals.tolist(), most.tolist(), strict=True)
-    return np.array([cost.tile_ns(total, fullest, tile) for total, fullest in pairs], np.int64)
+    return np.array([cost.tile_ns(total, fullest, tile, num_ctas) for total, fullest in pairs], np.int64)
 
 
 def merge_ns_of(cost: CostModel, max_chunks: Ints) -> Ints:

@@ -3,7 +3,7 @@
 The model of one attention call, for a plan whose bins run at once:
 
     bin  = tiles * tile_ns + descriptors * descriptor_ns + pieces of split requests * partial_ns
-    tile_ns  = max(what one CTA can stream alone, what the memory system gives all CTAs together)
+    tile_ns  = max(a CTA's share of what its SM can work through, what the memory system gives all CTAs together)
     merge    = 0 when no request is split, else merge_ns + merge_chunk_ns * (most chunks of a request)
     makespan = longest bin + merge;   call = launch_ns + makespan
 
@@ -33,9 +33,9 @@ class CostConstants:
     ----------
     bytes_per_us : int
         What the memory system delivers to all CTAs together, bytes a microsecond.
-    cta_elements_per_us : int
-        What one CTA can work through alone, elements of K and V a microsecond. It is the kernel's own pace, which does
-        not depend on how many bytes an element has.
+    sm_elements_per_us : int
+        What one SM can work through, elements of K and V a microsecond, shared by the CTAs resident there: the kernel's
+        own pace, which does not depend on how many bytes an element has.
     descriptor_ns : int
         Fixed cost of one descriptor: fetch it, load q, first bytes, close the softmax.
     partial_ns : int
@@ -51,7 +51,7 @@ class CostConstants:
     """
 
     bytes_per_us: int
-    cta_elements_per_us: int
+    sm_elements_per_us: int
     descriptor_ns: int
     partial_ns: int
     empty_ns: int
@@ -64,7 +64,7 @@ class CostConstants:
 def _modelled(gpu: devices.Gpu) -> CostConstants:
     return CostConstants(
         bytes_per_us=round(gpu.read_bandwidth / 1e6),
-        cta_elements_per_us=46_000,
+        sm_elements_per_us=46_000,
         descriptor_ns=1_900,
         partial_ns=1_200,
         empty_ns=1_000,
@@ -100,6 +100,8 @@ class CostModel:
         Elements a head.
     constants : CostConstants
         Times and rates, with their source.
+    sms : int
+        SMs of the GPU; what an SM can do is shared by its CTAs.
     """
 
     gpu: str
@@ -107,6 +109,7 @@ class CostModel:
     group: int
     head_dim: int
     constants: CostConstants
+    sms: int
 
     @property
     def source(self) -> str:
@@ -121,17 +124,21 @@ class CostModel:
         """Bytes of one partial result: FP32 output and LSE of ``group * q_len`` rows."""
         return self.group * q_len * (self.head_dim + 1) * 4
 
-    def cta_tile_ns(self, tile: int) -> int:
-        """Nanoseconds for one tile when one CTA streams alone."""
-        return _ceil(tile * self.head_dim * 2 * 1000, self.constants.cta_elements_per_us)
+    def cta_tile_ns(self, tile: int, num_ctas: int) -> int:
+        """Nanoseconds for one tile at a CTA's own pace, when ``num_ctas`` CTAs share the GPU's SMs.
+
+        A CTA keeps its share of the SM also when its neighbours are done: it has no more warps than it was given.
+        """
+        ctas_per_sm = _ceil(num_ctas, self.sms)
+        return _ceil(tile * self.head_dim * 2 * 1000 * ctas_per_sm, self.constants.sm_elements_per_us)
 
     def stream_ns(self, tiles: int, tile: int) -> int:
         """Nanoseconds for ``tiles`` tiles at the bandwidth of the whole chip."""
         return _ceil(tiles * self.tile_bytes(tile) * 1000, self.constants.bytes_per_us)
 
-    def tile_ns(self, total: int, most: int, tile: int) -> int:
-        """Nanoseconds a tile in a plan of ``total`` tiles whose fullest bin holds ``most``."""
-        return max(self.cta_tile_ns(tile), _ceil(self.stream_ns(total, tile), max(most, 1)))
+    def tile_ns(self, total: int, most: int, tile: int, num_ctas: int) -> int:
+        """Nanoseconds a tile in a plan of ``total`` tiles on ``num_ctas`` slots; the fullest slot holds ``most``."""
+        return max(self.cta_tile_ns(tile, num_ctas), _ceil(self.stream_ns(total, tile), max(most, 1)))
 
     def merge_ns(self, max_chunks: int) -> int:
         """Nanoseconds from the end of the last bin to the end of the last merge."""
@@ -175,7 +182,7 @@ def cost_model(
         raise InvalidArgument(f"head_dim is {head_dim!r}. The kernels take 64, 128 or 256.")
     if isinstance(group, bool) or not isinstance(group, int) or not 1 <= group <= 16:
         raise InvalidArgument(f"group is {group!r}. Give the query heads a KV head, 1 to 16.")
-    return CostModel(device.name, cache, group, head_dim, constants(device))
+    return CostModel(device.name, cache, group, head_dim, constants(device), device.sms)
 
 
 def given_or_default(cost: CostModel | None) -> CostModel:

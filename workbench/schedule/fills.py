@@ -88,7 +88,7 @@ class BinSums:
     def makespan_ns(self, cost: CostModel, total: int, tile: int) -> int:
         """Predicted makespan, merge included; see :mod:`workbench.schedule.costs`."""
         c = cost.constants
-        tile_ns = cost.tile_ns(total, int(self.tiles.max(initial=0)), tile)
+        tile_ns = cost.tile_ns(total, int(self.tiles.max(initial=0)), tile, self.tiles.size)
         bins = self.tiles * tile_ns + self.descriptors * c.descriptor_ns + self.split_pieces * c.partial_ns
         return int(bins.max(initial=0)) + cost.merge_ns(self.max_chunks)
 

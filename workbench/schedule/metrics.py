@@ -117,7 +117,7 @@ def bound_ns(plan: DecodePlan, cost: CostModel) -> int:
     total = plan.problem.total_tiles
     if total == 0:
         return 0
-    alone = -(-total // plan.num_ctas) * cost.cta_tile_ns(plan.tile)
+    alone = -(-total // plan.num_ctas) * cost.cta_tile_ns(plan.tile, plan.num_ctas)
     return max(alone, cost.stream_ns(total, plan.tile)) + cost.constants.descriptor_ns
 
 

@@ -85,7 +85,7 @@ class balanced:  # noqa: N801
         cuts += [fills.equal_cuts(problem, floor) for floor in FLOORS if floor > even]
         equal = fills.equal_cuts(problem, even)
         # While all CTAs stream, each gets its share of the bandwidth; that is the time of a tile to balance with.
-        tile_ns = max(cost.cta_tile_ns(problem.tile), cost.stream_ns(problem.num_ctas, problem.tile))
+        tile_ns = max(cost.cta_tile_ns(problem.tile, problem.num_ctas), cost.stream_ns(problem.num_ctas, problem.tile))
         timed = fills.weighted_cuts(problem, tile_ns, cost.constants.descriptor_ns, problem.num_ctas)
         reach = even // SNAP_SHARE
         for fill in (equal, timed):

@@ -313,5 +313,5 @@ def _metrics(outcome: Outcome, block: Block, cost: CostModel) -> dict[str, Float
 def _bound_ns(block: Block, cost: CostModel) -> Ints:
     """:func:`workbench.schedule.metrics.bound_ns` of each step, int64 [steps]."""
     stream = np.array([cost.stream_ns(total, block.tile) for total in block.totals.tolist()], np.int64)
-    longest = np.maximum(block.even * cost.cta_tile_ns(block.tile), stream)
+    longest = np.maximum(block.even * cost.cta_tile_ns(block.tile, block.num_ctas), stream)
     return np.where(block.totals > 0, longest + cost.constants.descriptor_ns, 0)

@@ -74,10 +74,10 @@ def place(plan: DecodePlan, cost: CostModel | None = None) -> Spans:
     slot = np.arange(plan.num_bins, dtype=np.int32)
     most = int(plan.bin_tiles.max(initial=0))
     if plan.num_bins > plan.num_ctas:
-        guess = cost.tile_ns(total, max(most, -(-total // plan.num_ctas)), plan.tile)
+        guess = cost.tile_ns(total, max(most, -(-total // plan.num_ctas)), plan.tile, plan.num_ctas)
         slot = first_free(bin_feet + plan.bin_tiles * guess, plan.num_ctas)
         most = int(np.bincount(slot, weights=plan.bin_tiles).max())
-    tile_ns = cost.tile_ns(total, most, plan.tile)
+    tile_ns = cost.tile_ns(total, most, plan.tile, plan.num_ctas)
 
     busy = bin_feet + plan.bin_tiles * tile_ns
     bin_start = np.zeros(plan.num_bins, np.int64) if plan.num_bins <= plan.num_ctas else _stack(slot, busy)

@@ -104,8 +104,8 @@ class TaskMap:
     def partials(self, rows: int, head_dim: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Room for partial results: [2 * slots, rows, head_dim] and (reference, sum) [2 * slots, rows, 2].
 
-        FP32 values, kept as int32: what says that nothing is there is one NaN of many, and a compiler that knew these to
-        be floats might put another in its place.
+        FP32 values, kept as int32: what says that nothing is there is one NaN of many, and a compiler that knew these
+        to be floats might put another in its place.
 
         Every word is -1 between launches, which says that nothing is there. Allocated at the first call for such rows
         and head dim, which may lie in a graph capture, and kept.

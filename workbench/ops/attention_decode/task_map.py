@@ -104,9 +104,10 @@ _named = lru_cache(maxsize=64)(resolve)
 def _costs(policy: balanced, num_ctas: int, tile: int) -> tuple[int, ...]:
     cost = policy.costs or cost_model()
     constants = cost.constants
-    shared_tile_ns = max(cost.cta_tile_ns(tile), cost.stream_ns(num_ctas, tile))
+    cta_tile_ns = cost.cta_tile_ns(tile, num_ctas)
+    shared_tile_ns = max(cta_tile_ns, cost.stream_ns(num_ctas, tile))
     return (
-        cost.tile_bytes(tile), constants.bytes_per_us, cost.cta_tile_ns(tile), shared_tile_ns,
+        cost.tile_bytes(tile), constants.bytes_per_us, cta_tile_ns, shared_tile_ns,
         constants.descriptor_ns, constants.partial_ns, constants.merge_ns, constants.merge_chunk_ns,
     )  # fmt: skip
 
