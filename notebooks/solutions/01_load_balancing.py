@@ -58,7 +58,7 @@ def best_of(lengths, num_kv_heads, num_ctas, tile):
     total = sum(tiles) * num_kv_heads
     cost = cost_model()
     share = max(1, -(-total // num_ctas))
-    tile_ns = max(cost.cta_tile_ns(tile), cost.stream_ns(num_ctas, tile))  # while all CTAs stream
+    tile_ns = max(cost.cta_tile_ns(tile, num_ctas), cost.stream_ns(num_ctas, tile))  # while all CTAs stream
     foot_ns = cost.constants.descriptor_ns
 
     def fill(budget):
