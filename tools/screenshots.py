@@ -24,7 +24,7 @@ from workbench import ScheduleExplorer
 from workbench.workloads import read_trace, sample_trace, simulate
 trace = read_trace({path!r}) if {path!r} else sample_trace()
 steps = simulate(trace, max_batch=64)[:4096]
-explorer = ScheduleExplorer(steps, policy_b="fixed_splits(8)")
+explorer = ScheduleExplorer(steps, policy_b="fixed_splits(32)")
 strip = explorer.all_steps()
 while not strip.finished:
     strip.advance(1)
@@ -81,7 +81,7 @@ LONGEST = """
       const at = 4 * (y * width + x);
       if (want.every((value, i) => data[at + i] === value)) rows.push(y);
     }
-    if (rows.length > best[2]) best = [x, rows[rows.length >> 1], rows.length];
+    if (rows.length > best[2]) best = [x, rows[Math.floor(0.7 * rows.length)], rows.length];
   }
   return [(best[0] + 0.5) / ratio, best[1] / ratio];
 }
