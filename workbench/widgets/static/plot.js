@@ -57,9 +57,9 @@ export class Plot {
     context.setTransform(ratio, 0, 0, ratio, 0, TOP * ratio);
     this.#merge(context);
     this.#late(context);
-    this.#blocks(context);
     this.#silhouette(context);
     this.#lines(context, across);
+    this.#blocks(context);
   }
 
   #texts(unit) {
@@ -158,8 +158,13 @@ export class Plot {
       if ((block.top - block.bottom) * this.layout.scale < 14 || right - left < LEAST_LABEL) continue;
       const text = [`request ${block.text}`, block.text].find((words) => context.measureText(words).width + 8 < right - left);
       if (!text) continue;
+      const at = [(left + right) / 2, (this.y(block.bottom) + this.y(block.top)) / 2];
+      context.strokeStyle = theme.requests[block.colour]; // so that no line of the panel runs through the words
+      context.lineWidth = 4;
+      context.lineJoin = "round";
+      context.strokeText(text, ...at);
       context.fillStyle = theme.on_request[block.colour];
-      context.fillText(text, (left + right) / 2, (this.y(block.bottom) + this.y(block.top)) / 2);
+      context.fillText(text, ...at);
     }
   }
 
