@@ -250,25 +250,38 @@ def test_a_dependent_kernel_overlaps_the_one_before_and_sees_its_results(arch: s
         assert overlapped.item() == int(pdl)
 
 
+NEIGHBOUR = """
+extern "C" __global__ void f(int* out) {
+    __shared__ int mine;
+    unsigned rank, ctas, theirs;
+    int value;
+    asm volatile("mov.u32 %0, %%cluster_ctarank; mov.u32 %1, %%cluster_nctarank;" : "=r"(rank), "=r"(ctas));
+    if (threadIdx.x == 0) mine = blockIdx.x;
+    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(theirs) : "r"((unsigned)__cvta_generic_to_shared(&mine)), "r"((rank + 1) % ctas));
+    asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(value) : "r"(theirs) : "memory");
+    if (threadIdx.x == 0) out[blockIdx.x] = value;
+    // Whose shared memory is still being read must not end.
+    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+}
+"""
+"""Each CTA of a cluster writes the number of the next one, read from that one's shared memory."""
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+def test_the_cluster_kernel_compiles(arch: str) -> None:
+    facts = compile_kernel(Source.inline(NEIGHBOUR), "f", arch=arch).facts
+    assert facts.parameter_sizes == (8,)
+    assert not facts.spill_store_bytes
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", [1, 2, 8, 16])
 def test_ctas_of_a_cluster_exchange_shared_memory(arch: str, size: int) -> None:
     if driver.device(0).compute_capability < (9, 0):
         pytest.skip("clusters exist from compute capability 9.0 on")
-    text = """
-    #include <cooperative_groups.h>
-    namespace cg = cooperative_groups;
-    extern "C" __global__ void f(int* out) {
-        __shared__ int mine;
-        cg::cluster_group cluster = cg::this_cluster();
-        if (threadIdx.x == 0) mine = blockIdx.x;
-        cluster.sync();
-        unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
-        if (threadIdx.x == 0) out[blockIdx.x] = *cluster.map_shared_rank(&mine, next);
-        cluster.sync();
-    }
-    """
-    kernel = Kernel(compile_kernel(Source.inline(text), "f", arch=arch))
+    kernel = Kernel(compile_kernel(Source.inline(NEIGHBOUR), "f", arch=arch))
     out = torch.zeros(4 * size, dtype=torch.int32, device="cuda")
     kernel.launch(4 * size, 32, (out,), cluster=size)
     base = torch.arange(4).repeat_interleave(size) * size

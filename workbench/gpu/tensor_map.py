@@ -61,9 +61,10 @@ def tensor_map(
     if not tensor.is_cuda:
         raise InvalidArgument(f"A tensor map needs a tensor on a GPU; this one is on {tensor.device}.")
     import torch
-    from cuda.core import StridedMemoryView, TensorMapDescriptorOptions
+    from cuda.core import TensorMapDescriptorOptions
     from cuda.core._tensor_map import TensorMapDataType, TensorMapL2Promotion, TensorMapSwizzle
     from cuda.core._utils.cuda_utils import CUDAError
+    from cuda.core.utils import StridedMemoryView
 
     from workbench.gpu import streams
 
