@@ -165,10 +165,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
       if constexpr (TIMELINE) {
         if (threadIdx.x == 0 && last_pass) {
           uint64_t* row = p.timeline + int64_t(at) * kTimelineColumns;
-          uint64_t now = ptx::global_nanoseconds();
-          row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = now;
+          uint64_t ended = ptx::global_nanoseconds();
+          row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = ended;
           row[5] = ptx::sm_id(), row[6] = leader, row[7] = blockIdx.x;
-          began = now;
+          if (now) row[8] = combined, row[9] = ended;
+          began = ended;
         }
       }
     }
@@ -183,7 +184,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
     d = read_descriptor(p, late_at);
     if (!leads(d)) continue;
     float v_scale = p.v_scale ? __ldcg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
+    uint64_t merging = TIMELINE ? ptx::global_nanoseconds() : 0;
     for (int pass = 0; pass < kPasses; ++pass) lead(p, s, d, v_scale, pass, true, warp, lane);
+    if constexpr (TIMELINE) {
+      uint64_t* row = p.timeline + int64_t(late_at) * kTimelineColumns;
+      if (threadIdx.x == 0) row[8] = merging, row[9] = ptx::global_nanoseconds();
+    }
     --late;
   }
   write_empties(p, num_empty);

@@ -29,7 +29,8 @@ constexpr int kVBytes = kBoxBytes / 8;                 // bytes of a box row of 
 constexpr int kVVector = kVBytes / kElement;           // head dims in them
 
 constexpr int kThreads = 32 * WARPS;
-constexpr int kTimelineColumns = 8;  // ns: begin, first slab here, last slab done, combined, end; SM, merged, CTA
+// ns: begin, first slab here, last slab done, combined, end; SM, leads, CTA; ns of a leader's merge: begin, end
+constexpr int kTimelineColumns = 10;
 constexpr int kMergeGroup = 8;       // pieces merged at a time
 constexpr uint32_t kAbsent = 0xffffffffu;  // a NaN that no arithmetic produces
 constexpr int kPatience = 1 << 21;   // looks at a slot before giving up: over a second
