@@ -124,6 +124,14 @@ class RecordError(WorkbenchError, ValueError):
     """A record, or a file that belongs to one, cannot be read or kept."""
 
 
+class TimelineError(WorkbenchError, ValueError):
+    """The stamps of a kernel do not fit the plan they are said to be of, or contradict each other."""
+
+
+class FitError(WorkbenchError, ValueError):
+    """Measurements do not determine the constants of a cost model, or a file of constants cannot be used."""
+
+
 class MissingData(WorkbenchError, FileNotFoundError):
     """A file that belongs to the workbench (a kernel, a notebook, a record) is not where it should be."""
 
