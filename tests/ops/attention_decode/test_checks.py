@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from workbench.errors import InvalidArgument
 from workbench.ops import AttentionConfig, attention_decode, build_task_map
-from workbench.ops.attention_decode.checks import check_addresses
-from workbench.ops.attention_decode.triton import attention_decode_triton
+from workbench.ops.attention_decode import attention_reference
+from workbench.ops.attention_decode.checks import check_addresses, check_task_map
+from workbench.ops.attention_decode.triton import TritonConfig, attention_decode_triton
+from workbench.schedule import plan_decode
 
 FP8, BF16 = torch.float8_e4m3fn, torch.bfloat16
 BATCH, HEADS, KV_HEADS, DIM, PAGES, PAGE = 3, 16, 2, 128, 10, 64
@@ -40,6 +43,13 @@ def strided(*shape: int, dtype: torch.dtype, step: int) -> torch.Tensor:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "q is no tensor": ({"q": [[1.0]]}, r"q is a list; give a torch tensor"),
     "block_table is no tensor": ({"block_table": [[0]]}, r"block_table is a list; give a torch tensor"),
+    "q missing": ({"q": None}, r"q is a NoneType; give a torch tensor"),
+    "k_cache missing": ({"k_cache": None}, r"k_cache is a NoneType; give a torch tensor"),
+    "v_cache missing": ({"v_cache": None}, r"v_cache is a NoneType; give a torch tensor"),
+    "block_table missing": ({"block_table": None}, r"block_table is a NoneType; give a torch tensor"),
+    "seq_lens missing": ({"seq_lens": None}, r"seq_lens is a NoneType; give a torch tensor"),
+    "q_scale a number": ({"q_scale": 1.0}, r"q_scale is a float; give a torch tensor"),
+    "q sparse": ({"q": torch.zeros(BATCH, HEADS, DIM).to_sparse()}, r"q has layout torch.sparse_coo; give a dense"),
     "two devices": ({"seq_lens": empty(BATCH, dtype=torch.int32, device="cpu")}, r"seq_lens is on cpu and q on meta"),
     "q in fp16": ({"q": empty(BATCH, HEADS, DIM, dtype=torch.float16)}, r"q is torch.float16; give torch.bfloat16 or"),
     "cache in e5m2": (
@@ -84,7 +94,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "rows of another batch": ({"q": empty(BATCH + 1, HEADS, DIM)}, r"q has 4 rows for 3 requests of q_len 1"),
     "rows of another q_len": ({"q_len": 2}, r"q has 3 rows for 3 requests of q_len 2; give batch \* q_len"),
     "q_len 0": ({"q_len": 0}, r"q_len 0"),
-    "q_len no number": ({"q_len": 1.0}, r"q_len 1.0"),
+    "q_len no whole number": ({"q_len": 1.0}, r"q_len is 1.0, a float; give an int, 1 to 4"),
+    "q_len of NumPy": ({"q_len": np.int64(1)}, r"q_len is np.int64\(1\), a int64; give an int"),
+    "q_len a truth value": ({"q_len": True}, r"q_len is True, a bool; give an int"),
+    "q_len missing": ({"q_len": None}, r"q_len is None, a NoneType; give an int"),
     "q_len 5": ({"q_len": 5, "q": empty(5 * BATCH, HEADS, DIM)}, r"q_len is 5; decode attention takes 1, 2, 3, 4"),
     "table in int64": ({"block_table": empty(BATCH, 4, dtype=torch.int64)}, r"block_table is torch.int64 .*int32 \[3,"),
     "table of another batch": ({"block_table": empty(BATCH + 1, 4, dtype=torch.int32)}, r"block_table is .* \(4, 4\)"),
@@ -123,19 +136,30 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "v_scale a token": ({"v_scale": empty(PAGES, PAGE, dtype=torch.float32)}, r"v_scale has .*give contiguous \[1\]"),
     "v_scale with a stride": ({"v_scale": empty(2 * KV_HEADS, dtype=torch.float32)[::2]}, r"v_scale has .*\(2,\)"),
-    "scale infinite": ({"scale": float("inf")}, r"scale is inf; give a finite number"),
+    "scale infinite": ({"scale": float("inf")}, r"scale is inf; give a Python number that is finite"),
     "scale no number": ({"scale": "0.1"}, r"scale is '0.1'"),
+    "scale not a number": ({"scale": float("nan")}, r"scale is nan; give a Python number that is finite in FP32"),
+    "scale beyond FP32": ({"scale": 1e300}, r"scale is 1e\+300; give a Python number that is finite in FP32"),
+    "scale beyond any float": ({"scale": 10**400}, r"finite in FP32"),
+    "scale a truth value": ({"scale": True}, r"scale is True"),
+    "scale a tensor": ({"scale": torch.tensor(0.1)}, r"scale is tensor\(0.1000\); give a Python number"),
     "out in float32": ({"out": empty(BATCH, HEADS, DIM, dtype=torch.float32)}, r"out is torch.float32 .*bfloat16"),
     "out of another shape": ({"out": empty(BATCH, HEADS * DIM, dtype=BF16)}, r"out is .*give contiguous"),
     "out with strides": ({"out": empty(BATCH, HEADS, 2 * DIM, dtype=BF16)[..., :DIM]}, r"out is .*with strides"),
     "warps 3": ({"config": AttentionConfig(warps=3)}, r"warps is 3; the kernel takes 4 or 8"),
     "ring too large": ({"config": AttentionConfig(warps=8, stages=16)}, r"shared memory .* > 232,448 bytes"),
     "CTAs that do not fit": ({"config": AttentionConfig(ctas_per_sm=4)}, r"4 CTAs of .* do not fit an SM"),
+    "config a dict": ({"config": {}}, r"config is a dict; give an AttentionConfig, or None"),
+    "config of Triton": ({"config": TritonConfig()}, r"config is a TritonConfig; give an AttentionConfig"),
+    "stages no number": ({"config": AttentionConfig(stages="6")}, r"stages of config is '6'; give one of \(2, 3"),
+    "stages 2.5": ({"config": AttentionConfig(stages=2.5)}, r"stages of config is 2.5; give one of"),
+    "warps a list": ({"config": AttentionConfig(warps=[8])}, r"warps of config is \[8\]; give one of \(4, 8\)"),
+    "pdl no truth value": ({"config": AttentionConfig(pdl="no")}, r"pdl of config is 'no'; give one of"),
     "nothing but the device": ({}, r"q is on meta; move the tensors to a CUDA device"),
 }  # fmt: skip
 
 ALIGNMENT_ONLY = {"cache rows of 8 bytes more", "q rows of 2 bytes more"}
-OF_ITS_OWN = {"warps 3", "ring too large", "CTAs that do not fit", "nothing but the device"}
+OF_ITS_OWN = {name for name, (changes, _) in WRONG.items() if "config" in changes} | {"nothing but the device"}
 
 
 def refused(function: Callable[..., Any], changes: dict[str, Any]) -> str:
@@ -156,6 +180,42 @@ def test_the_triton_variant_refuses_the_same(name: str) -> None:
     changes, message = WRONG[name]
     with pytest.raises(InvalidArgument, match=message):
         attention_decode_triton(**{**call(), **changes})
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, (changes, _) in WRONG.items() if n not in ALIGNMENT_ONLY | OF_ITS_OWN and "out" not in changes]
+)
+def test_the_reference_refuses_the_same(name: str) -> None:
+    changes, message = WRONG[name]
+    with pytest.raises(InvalidArgument, match=message):
+        attention_reference(**{**call(), **changes})
+
+
+@pytest.mark.parametrize("given", ["a map", plan_decode([1] * BATCH, num_kv_heads=KV_HEADS, num_ctas=4), {}], ids=repr)
+def test_what_is_no_task_map_is_refused(given: Any) -> None:
+    a = call()
+    with pytest.raises(InvalidArgument, match=r"task_map is a \w+; give what build_task_map\(...\) or upload_plan"):
+        check_task_map(given, a["q"], a["k_cache"], a["block_table"], 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"block": 48}, {"block": 8}, {"block": "64"}, {"block": 512}, {"warps": 3}, {"stages": 0}, {"stages": 1.0},
+        {"ctas_per_sm": 0}, {"ctas_per_sm": True}, {"fp8_bits": "no"}, {"fp8_bits": 2},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_triton_configuration_is_refused(changes: dict[str, Any]) -> None:
+    ((name, value),) = changes.items()
+    with pytest.raises(InvalidArgument, match=rf"{name} is {value!r}; "):
+        TritonConfig(**changes)
+
+
+@pytest.mark.parametrize("config", [{}, "fast", AttentionConfig()], ids=repr)
+def test_triton_takes_its_own_configuration(config: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"config is a \w+; give a TritonConfig, or None"):
+        attention_decode_triton(**call(), config=config)
 
 
 def test_a_message_says_what_to_do() -> None:

@@ -115,6 +115,17 @@ def test_a_map_of_another_call_is_refused() -> None:
         attend(case, inputs, task_map=uploaded(replace(case, lengths=(999, 0, 0))))
 
 
+def test_on_a_cpu_the_pages_and_the_maps_lengths_are_looked_at() -> None:
+    """A page that is not there would be read all the same, and end the process."""
+    case = Case(head_dim=64, group=2, lengths=(100, 0, 40))
+    inputs = case.inputs("cpu")
+    with pytest.raises(InvalidArgument, match=r"task_map was made for request 2 of length 41, and seq_lens says 40"):
+        attend(case, inputs, task_map=uploaded(replace(case, lengths=(100, 0, 41))))
+    inputs.block_table[2, 0] = 1_000_000
+    with pytest.raises(InvalidArgument, match=r"block_table names page 1000000 for page 0 of request 2"):
+        attend(case, inputs)
+
+
 SCRIPT = """
 import triton
 from triton.backends.compiler import GPUTarget

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops.attention_decode.cases import shuffled
-from workbench.errors import InvalidArgument, InvalidPlan
+from workbench.errors import InvalidArgument, InvalidPlan, NoGpu
+from workbench.gpu import driver
 from workbench.ops.attention_decode import TaskMap, upload_plan, write_dense
 from workbench.ops.attention_decode.upload import descriptor_rows
 from workbench.schedule import DecodePlan, plan_decode
@@ -115,3 +116,53 @@ def test_the_dense_format_is_upstreams_only() -> None:
     for task_map in (uploaded(policy="balanced"), uploaded(policy="hpc-ops", tile=32)):
         with pytest.raises(InvalidArgument, match="the dense format exists for policy hpc-ops with 64-token tiles"):
             write_dense(task_map, lengths)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, r"the map is on cpu.*DecodePlan.encode\(\)"),
+        ({"lengths": torch.tensor([100], dtype=torch.int32)}, r"lengths has shape \(1,\); the map was built for 2 req"),
+        ({"lengths": [100, 200]}, "lengths is a list; give the int32 tensor"),
+        ({"task_map": "map"}, r"task_map is a str; give what build_task_map\(...\) returns"),
+    ],
+    ids=["on a CPU", "another batch", "no lengths", "no map"],
+)
+def test_the_dense_format_refuses(changes: dict[str, Any], message: str) -> None:
+    made = upload_plan(plan_decode([100, 200], num_kv_heads=1, num_ctas=4, policy="hpc-ops"), "cpu")
+    with pytest.raises(InvalidArgument, match=message):
+        write_dense(**{"task_map": made, "lengths": torch.tensor([100, 200], dtype=torch.int32), **changes})
+
+
+PLAN = plan_decode([100, 200], num_kv_heads=1, num_ctas=4)
+
+
+@pytest.mark.parametrize("plan", [None, "plan", PLAN.as_lists(), PLAN.to_json()], ids=["None", "str", "lists", "JSON"])
+def test_what_is_no_plan_is_refused(plan: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"plan is a \w+; give what plan_decode\(...\) or DecodePlan.from_json"):
+        upload_plan(plan, "cpu")
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", None, "meta", [0]])
+def test_what_is_no_device_is_refused(device: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"device is .*; give 'cuda', a GPU such as 'cuda:1', or 'cpu'"):
+        upload_plan(PLAN, device)
+
+
+@pytest.mark.skipif(driver.probe().problem is None, reason="this machine has a GPU")
+@pytest.mark.parametrize("arguments", [(), ("cuda",), ("cuda:3",), (torch.device("cuda"),)], ids=str)
+def test_without_a_gpu_an_upload_says_so(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(NoGpu, match="driver"):
+        upload_plan(PLAN, *arguments)
+
+
+def test_a_torch_without_cuda_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "require_gpu", lambda: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(NoGpu, match=r"torch .* is not built for CUDA.*pip install torch==.*device='cpu'"):
+        upload_plan(PLAN)
+
+
+def test_lengths_of_another_batch_do_not_read_a_map_back() -> None:
+    with pytest.raises(InvalidArgument, match="lengths has 1 requests, and the map was made for 2"):
+        upload_plan(PLAN, "cpu").plan([100])

@@ -1,6 +1,6 @@
 """Decode attention over a paged KV cache, driven by a task map.
 
-- ``api``: :func:`attention_decode` and its torch op; ``checks``: its arguments.
+- ``api``: :func:`attention_decode` and its torch op; ``checks``: its arguments; ``contents``: what lies in them.
 - ``buffers``: :class:`TaskMap`; ``task_map``: built on the GPU; ``upload``: from a CPU plan.
 - ``dense``: a map in upstream's format.
 - ``config``: shapes, configurations, their valid space.

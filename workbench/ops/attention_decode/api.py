@@ -15,6 +15,7 @@ from workbench.ops.attention_decode.checks import (
     check_steps,
     check_task_map,
     infer_shape,
+    of_type,
     shape_of,
 )
 from workbench.ops.attention_decode.config import (
@@ -49,11 +50,13 @@ def _launch(
     warps: int,
     stages: int,
     ctas_per_sm: int,
+    overlap: bool,
+    prefetch: int,
     pdl: bool,
 ) -> None:
     cuda.launch(
         infer_shape(q, k_cache, q_len, k_scale),
-        _config(warps, stages, ctas_per_sm, pdl),
+        _config(warps, stages, ctas_per_sm, overlap, prefetch, pdl),
         q=q,
         k_cache=k_cache,
         v_cache=v_cache,
@@ -79,14 +82,16 @@ _attention_decode = define(
     "Tensor q, Tensor k_cache, Tensor v_cache, Tensor block_table, Tensor task_map, Tensor header, Tensor empties, "
     "Tensor(a!) partial_out, Tensor(b!) partial_sum, Tensor(c!) out, Tensor(d!)? lse, "
     "Tensor? q_scale, Tensor? k_scale, Tensor? v_scale, int q_len, float scale, int num_bins, bool early_map, "
-    "int warps, int stages, int ctas_per_sm, bool pdl",
+    "int warps, int stages, int ctas_per_sm, bool overlap, int prefetch, bool pdl",
     _launch,
 )
 
 
 @lru_cache(maxsize=1024)
-def _config(warps: int, stages: int, ctas_per_sm: int, pdl: bool) -> AttentionConfig:
-    return AttentionConfig(warps=warps, stages=stages, ctas_per_sm=ctas_per_sm, pdl=pdl)
+def _config(warps: int, stages: int, ctas_per_sm: int, overlap: bool, prefetch: int, pdl: bool) -> AttentionConfig:
+    return AttentionConfig(
+        warps=warps, stages=stages, ctas_per_sm=ctas_per_sm, overlap=overlap, prefetch=prefetch, pdl=pdl
+    )
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
@@ -101,6 +106,16 @@ def _choose(
 ) -> AttentionConfig:
     """The configuration that runs a shape: the one with the given values, checked, or the default."""
     return _checked(shape_of(head_dim, group, q_len, cache, query, k_scale_per_token), given)
+
+
+def _values(config: AttentionConfig) -> tuple[Any, ...]:
+    """The values of a configuration in the order of ``PARAMETERS``, each of the type that it must have."""
+    of_type("config", config, AttentionConfig, "give an AttentionConfig, or None for the default of the shape")
+    values = tuple(getattr(config, name) for name in PARAMETERS)
+    for name, value in zip(PARAMETERS, values, strict=True):
+        if type(value) not in {type(allowed) for allowed in PARAMETERS[name]}:
+            raise InvalidArgument(f"{name} of config is {value!r}; give one of {PARAMETERS[name]}.")
+    return values
 
 
 @lru_cache(maxsize=1024)
@@ -177,7 +192,7 @@ def attention_decode(
     )
     check_steps(q=q, k_cache=k_cache, v_cache=v_cache)
     per_token = k_scale is not None and k_scale.ndim == 3
-    given = None if config is None else tuple(getattr(config, name) for name in PARAMETERS)
+    given = None if config is None else _values(config)
     config = _choose(head_dim, group, q_len, k_cache.dtype, q.dtype, per_token, given)
     if not q.is_cuda:
         raise InvalidArgument(
@@ -215,10 +230,12 @@ def attention_decode(
         q_len,
         head_dim**-0.5 if scale is None else scale,
         task_map.num_bins,
-        config.pdl and config.early_map and not task_map.fresh,
+        not config.pdl or (config.early_map and not task_map.fresh),  # nothing runs ahead without dependence
         config.warps,
         config.stages,
         config.ctas_per_sm,
+        config.overlap,
+        config.prefetch,
         config.pdl,
     )
     task_map.fresh = False

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from workbench.errors import InvalidArgument
 from workbench.schedule import DecodePlan, DecodeProblem
 
 DESCRIPTOR_INTS = 12
@@ -126,11 +127,20 @@ class TaskMap:
         ----------
         lengths : integers [batch]
             The lengths it was built for.
+
+        Raises
+        ------
+        InvalidArgument
+            For lengths of another batch.
         """
         rows = self.map.cpu().numpy()
         problem = DecodeProblem(
             np.asarray(lengths), self.num_kv_heads, self.num_ctas, self.tile, self.min_process_len, self.q_len
         )
+        if problem.batch != self.batch:
+            raise InvalidArgument(
+                f"lengths has {problem.batch} requests, and the map was made for {self.batch}. Give its lengths."
+            )
         order: list[int] = []
         counts = np.zeros(self.num_bins, np.int64)
         for bin_ in range(self.num_bins):

@@ -6,19 +6,22 @@ microseconds: messages are made when needed.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import torch
 
 from workbench.errors import InvalidArgument
+from workbench.ops.attention_decode.buffers import TaskMap
 from workbench.ops.attention_decode.config import GROUPS, HEAD_DIMS, PAGE_SIZES, Q_LENS, AttentionShape
 
-if TYPE_CHECKING:
-    from workbench.ops.attention_decode.buffers import TaskMap
+Kind = TypeVar("Kind")
 
 _TYPES = {torch.bfloat16: "bf16", torch.float8_e4m3fn: "fp8"}
+_OPTIONAL = ("q_scale", "k_scale", "v_scale", "out")
+_MOST_SCALE = 2.0**127
+"""Softmax scales below it stay finite in FP32 also times log2(e)."""
+
 ALIGNMENT = 16
 """Bytes that one copy of the kernel moves."""
 
@@ -98,8 +101,10 @@ def check_arguments(
             f"q has {heads} heads and the caches {kv_heads}; the KV heads must divide the query heads."
         )
     _check_scales(q, k_cache, q_scale, k_scale, v_scale)
-    if scale is not None and not (isinstance(scale, (int, float)) and math.isfinite(scale)):
-        raise InvalidArgument(f"scale is {scale!r}; give a finite number, or None for head_dim ** -0.5.")
+    if scale is not None and not (_is_number(scale, (int, float)) and -_MOST_SCALE < scale < _MOST_SCALE):
+        raise InvalidArgument(
+            f"scale is {scale!r}; give a Python number that is finite in FP32, or None for head_dim ** -0.5."
+        )
     if out is not None and (out.dtype != torch.bfloat16 or out.shape != q.shape or not out.is_contiguous()):
         raise InvalidArgument(
             f"out is {out.dtype} {tuple(out.shape)} with strides {out.stride()}; give contiguous torch.bfloat16 "
@@ -112,15 +117,32 @@ def check_arguments(
     )
 
 
+def of_type(name: str, value: object, kind: type[Kind], remedy: str) -> Kind:
+    """Return ``value``, which must be a ``kind``.
+
+    Raises
+    ------
+    InvalidArgument
+        When it is something else; the message ends with ``remedy``.
+    """
+    if not isinstance(value, kind):
+        raise InvalidArgument(f"{name} is a {type(value).__name__}; {remedy}.")
+    return value
+
+
+def _is_number(value: object, kinds: type | tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
 def _check_one_device(q: torch.Tensor, *others: torch.Tensor | None) -> None:
-    names = ("k_cache", "v_cache", "block_table", "seq_lens", "q_scale", "k_scale", "v_scale", "out")
-    if not isinstance(q, torch.Tensor):
-        raise InvalidArgument(f"q is a {type(q).__name__}; give a torch tensor.")
-    for name, tensor in zip(names, others, strict=True):
-        if tensor is None:
+    names = ("q", "k_cache", "v_cache", "block_table", "seq_lens", *_OPTIONAL)
+    for name, tensor in zip(names, (q, *others), strict=True):
+        if tensor is None and name in _OPTIONAL:
             continue
         if not isinstance(tensor, torch.Tensor):
             raise InvalidArgument(f"{name} is a {type(tensor).__name__}; give a torch tensor.")
+        if tensor.layout is not torch.strided:
+            raise InvalidArgument(f"{name} has layout {tensor.layout}; give a dense tensor (torch.strided).")
         if tensor.device != q.device:
             raise InvalidArgument(f"{name} is on {tensor.device} and q on {q.device}; move them to one GPU.")
 
@@ -154,7 +176,11 @@ def _check_batch(q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Ten
             "torch.int32 [batch]."
         )
     batch = seq_lens.shape[0]
-    if not isinstance(q_len, int) or q_len < 1 or q.shape[0] != batch * q_len:
+    if not _is_number(q_len, int):
+        raise InvalidArgument(
+            f"q_len is {q_len!r}, a {type(q_len).__name__}; give an int, {Q_LENS[0]} to {Q_LENS[-1]}."
+        )
+    if q_len < 1 or q.shape[0] != batch * q_len:
         raise InvalidArgument(
             f"q has {q.shape[0]} rows for {batch} requests of q_len {q_len!r}; give batch * q_len rows."
         )
@@ -237,6 +263,7 @@ def check_task_map(
         For a map of another device, batch, head count or ``q_len``, or one whose requests may need more pages than the
         block table has.
     """
+    of_type("task_map", task_map, TaskMap, "give what build_task_map(...) or upload_plan(plan) returns")
     kv_heads, batch = k_cache.shape[2], block_table.shape[0]
     if task_map.device != q.device:
         raise InvalidArgument(f"task_map is on {task_map.device} and q on {q.device}; build it there.")

@@ -8,6 +8,7 @@ import torch
 
 from workbench.errors import InvalidArgument
 from workbench.ops.attention_decode.buffers import DESCRIPTOR_INTS, TaskMap
+from workbench.ops.attention_decode.checks import of_type
 from workbench.ops.attention_decode.task_map import map_kernel
 from workbench.schedule import DecodeProblem, hpc_ops
 from workbench.schedule.fills import hpc_ops_budget
@@ -34,11 +35,28 @@ def write_dense(task_map: TaskMap, lengths: torch.Tensor) -> torch.Tensor:
     -------
     int32 tensor
         As :meth:`DecodePlan.encode` gives it.
+
+    Raises
+    ------
+    InvalidArgument
+        For another map, and for lengths of another batch.
     """
+    of_type("task_map", task_map, TaskMap, "give what build_task_map(...) returns")
+    of_type("lengths", lengths, torch.Tensor, "give the int32 tensor [batch] that the map was built for")
     if task_map.policy != hpc_ops().name or task_map.tile != 64:
         raise InvalidArgument(
             f"the map is {task_map.policy} with {task_map.tile}-token tiles; the dense format exists for policy "
             "hpc-ops with 64-token tiles."
+        )
+    if lengths.shape != (task_map.batch,):
+        raise InvalidArgument(
+            f"lengths has shape {tuple(lengths.shape)}; the map was built for {task_map.batch} requests. Give their "
+            "lengths, [batch]."
+        )
+    if task_map.device.type != "cuda":
+        raise InvalidArgument(
+            f"the map is on {task_map.device}, and a kernel writes the dense format; build the map on a GPU, or take "
+            "DecodePlan.encode() of the plan."
         )
     m = task_map
     problem = DecodeProblem(lengths.cpu().numpy(), m.num_kv_heads, m.num_ctas, m.tile, m.min_process_len, m.q_len)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from workbench.ops.attention_decode.checks import check_arguments, infer_shape
+from workbench.ops.attention_decode.contents import check_contents
+
 
 def attention_reference(
     q: torch.Tensor,
@@ -20,14 +23,24 @@ def attention_reference(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """``softmax(q k^T * q_scale * k_scale * scale + causal) v * v_scale`` on the operands as they are, in float64.
 
-    Parameters are those of :func:`workbench.ops.attention_decode`.
+    Parameters are those of :func:`workbench.ops.attention_decode`, on any device. It looks at lengths and pages, so it
+    waits for the GPU and cannot be captured.
 
     Returns
     -------
     out : float64 tensor [batch * q_len, q_heads, head_dim]
     lse : float64 tensor [batch * q_len, q_heads]
         Natural logarithm of the sum of exponentials; -inf for a row that sees no key.
+
+    Raises
+    ------
+    InvalidArgument
+        For what :func:`workbench.ops.attention_decode` refuses, alignment aside, and for lengths and pages that do not
+        exist.
     """
+    check_arguments(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, scale, None)
+    infer_shape(q, k_cache, q_len, k_scale)  # refuses what has no kernel
+    check_contents(seq_lens, block_table, k_cache)
     heads, dim = q.shape[1:]
     page_size, kv_heads = k_cache.shape[1:3]
     group = heads // kv_heads

@@ -9,8 +9,14 @@ import torch
 
 from workbench.errors import InvalidArgument, MissingDependency
 from workbench.ops.attention_decode.buffers import TaskMap
-from workbench.ops.attention_decode.checks import check_arguments, check_task_map, infer_shape
+from workbench.ops.attention_decode.checks import (
+    check_arguments,
+    check_task_map,
+    infer_shape,
+    of_type,
+)
 from workbench.ops.attention_decode.config import AttentionConfig
+from workbench.ops.attention_decode.contents import check_contents
 from workbench.ops.attention_decode.cuda import LOG2_E
 from workbench.ops.attention_decode.task_map import build_task_map
 from workbench.ops.attention_decode.upload import upload_plan
@@ -18,6 +24,11 @@ from workbench.schedule import plan_decode
 
 INTERPRETED_CTAS = 8
 """Bins of a map made here for the interpreter, which runs them one after another."""
+
+BLOCKS = (16, 32, 64, 128, 256)
+WARPS = (1, 2, 4, 8, 16, 32)
+STAGES = tuple(range(1, 9))
+"""What a :class:`TritonConfig` may hold."""
 
 _E4M3_CAPABILITY = (8, 9)
 """First compute capability whose Triton back end has E4M3."""
@@ -30,13 +41,18 @@ class TritonConfig:
     Attributes
     ----------
     block : int
-        Tokens read at a time; a power of two, 16 or more.
+        Tokens read at a time; a power of two from 16 to 256.
     warps, stages : int
-        Warps a program; stages of Triton's software pipeline.
+        Warps a program, a power of two up to 32; stages of Triton's software pipeline, 1 to 8.
     ctas_per_sm : int
-        Sets the bins of a map made here.
+        Sets the bins of a map made here; 1 to 32.
     fp8_bits : bool, optional
         Decode E4M3 by hand; default: where the GPU's Triton back end lacks the type.
+
+    Raises
+    ------
+    InvalidArgument
+        For a value outside these.
     """
 
     block: int = 64
@@ -44,6 +60,16 @@ class TritonConfig:
     stages: int = 2
     ctas_per_sm: int = 2
     fp8_bits: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("block", BLOCKS), ("warps", WARPS), ("stages", STAGES), ("ctas_per_sm", tuple(range(1, 33))),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or value not in allowed:
+                raise InvalidArgument(f"{name} is {value!r}; a TritonConfig takes {', '.join(map(str, allowed))}.")
+        if self.fp8_bits not in (None, True, False):
+            raise InvalidArgument(f"fp8_bits is {self.fp8_bits!r}; give True, False, or None to decide by the GPU.")
 
 
 def attention_decode_triton(
@@ -77,13 +103,19 @@ def attention_decode_triton(
     MissingDependency
         Without Triton.
     """
-    config = config or TritonConfig()
+    if config is None:
+        config = TritonConfig()
+    of_type("config", config, TritonConfig, "give a TritonConfig, or None for its defaults")
     check_arguments(q, k_cache, v_cache, block_table, seq_lens, q_scale, k_scale, v_scale, q_len, scale, out)
     shape = infer_shape(q, k_cache, q_len, k_scale)
     kernels, interpreted = _kernels(q.device)
+    if interpreted:  # on a CPU nothing has to be waited for, and a page that is not there would end the process
+        check_contents(seq_lens, block_table, k_cache)
     if task_map is None:
         task_map = _plan(block_table, k_cache, seq_lens, q_len, config)
     check_task_map(task_map, q, k_cache, block_table, q_len)
+    if interpreted:
+        check_contents(seq_lens, block_table, k_cache, task_map)
     if out is None:
         out = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
     lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device) if return_lse else None

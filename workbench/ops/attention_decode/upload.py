@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from workbench.errors import InvalidArgument, NoGpu
+from workbench.gpu import driver
 from workbench.ops.attention_decode.buffers import DESCRIPTOR_INTS, TaskMap
+from workbench.ops.attention_decode.checks import of_type
 from workbench.schedule import DecodePlan
 
 
@@ -22,12 +25,19 @@ def upload_plan(plan: DecodePlan, device: torch.device | str = "cuda") -> TaskMa
     plan : DecodePlan
         Also one of a static grid: it then has more bins than CTAs fit the GPU, and they run in waves.
     device : torch.device or str
+        A GPU, or ``"cpu"`` for Triton's interpreter.
 
     Raises
     ------
     InvalidPlan
         When the plan does not compute the right thing, with the validator's words.
+    InvalidArgument
+        When it is no plan, or the device no device.
+    NoGpu
+        When the device is a GPU that is not there.
     """
+    of_type("plan", plan, DecodePlan, "give what plan_decode(...) or DecodePlan.from_json(text) returns")
+    where = _device(device)
     plan.validate()
     rows, empties, num_slots = descriptor_rows(plan)
     result = TaskMap.allocate(
@@ -42,13 +52,31 @@ def upload_plan(plan: DecodePlan, device: torch.device | str = "cuda") -> TaskMa
         num_slots=num_slots,
         policy=plan.policy,
         min_process_len=plan.min_process_len,
-        device=torch.device(device),
+        device=where,
     )
     result.map.copy_(torch.from_numpy(rows))
     if empties.size:
         result.empties[: empties.size] = torch.from_numpy(empties).to(result.device)
     result.header[0] = int(empties.size)
     return result
+
+
+def _device(given: torch.device | str) -> torch.device:
+    try:
+        device = torch.device(given)
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type not in ("cuda", "cpu"):
+        raise InvalidArgument(f"device is {given!r}; give 'cuda', a GPU such as 'cuda:1', or 'cpu'.")
+    if device.type == "cuda":
+        driver.require_gpu()
+        if not torch.cuda.is_available():
+            raise NoGpu(
+                f"torch {torch.__version__} is not built for CUDA, so it cannot use this machine's GPU. Install a "
+                "build that is, with pip install torch==2.13.0, or give device='cpu'."
+            )
+        driver.device(device.index or 0)
+    return device
 
 
 def descriptor_rows(plan: DecodePlan) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
