@@ -179,9 +179,71 @@ class LaunchError(WorkbenchError, RuntimeError):
     """A compiled kernel could not be loaded or launched; the message holds the launch and the driver's answer."""
 
 
+class CaptureError(WorkbenchError, RuntimeError):
+    """A capture with Nsight Compute did not succeed.
+
+    Attributes
+    ----------
+    log : str
+        What the processes of the capture printed, and Nsight Compute's own log.
+    """
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
+
+
+class CaptureCancelled(CaptureError):
+    """The capture was cancelled; nothing was recorded."""
+
+
+class CaptureTimeout(CaptureError):
+    """The capture took longer than its limit and was ended; nothing was recorded."""
+
+
+class CountersForbidden(CaptureError):
+    """The driver lets administrators only read hardware counters (ERR_NVGPUCTRPERM)."""
+
+
+class CountersBusy(CaptureError):
+    """Another profiler or monitor holds the hardware counters."""
+
+
+class ProfilerUnavailable(CaptureError):
+    """Nsight Compute, or the nsight-python that fits it, is missing or cannot start here."""
+
+
+class UnknownMetric(CaptureError):
+    """Nsight Compute does not know a metric on this GPU."""
+
+
+class NothingProfiled(CaptureError):
+    """The captured call launched no kernel, or none that Nsight Compute saw."""
+
+
+class UnevenKernels(CaptureError):
+    """Runs of the captured call launched different numbers of kernels, so counters cannot be assigned to them."""
+
+
+class WorkFailed(CaptureError):
+    """The captured call itself raised an error; the message ends in its traceback."""
+
+
+class ReportDamaged(WorkbenchError, ValueError):
+    """A report of Nsight Compute (.ncu-rep) is empty, cut off, or no such file."""
+
+
 class CacheWarning(UserWarning):
     """The cache of compiled kernels cannot be used fully; results are the same, compiling is repeated."""
 
 
 class RecordWarning(UserWarning):
     """Files of a store of records were skipped; the other records are complete."""
+
+
+class TableError(WorkbenchError, ValueError):
+    """A dispatch table cannot be read, or was made for another GPU or shape."""
+
+
+class ArrayFileError(WorkbenchError, ValueError):
+    """A file of activations or weights cannot be read, or holds something else; the message names the file."""

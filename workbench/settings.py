@@ -5,7 +5,9 @@ variable                   what it sets                                         
 ========================== ===================================================== ===========================
 WORKBENCH_CACHE_DIR        folder of compiled kernels and other rebuildable data the user's cache folder
 WORKBENCH_RECORDS_DIR      folder of one's own measurements                      the user's data folder
+WORKBENCH_TABLES_DIR       folder of one's own dispatch tables                   the user's data folder
 WORKBENCH_REFERENCE_DATA   reference traces and recorded task maps, for tests    ``../shared`` by the checkout
+WORKBENCH_NCU              Nsight Compute's command ``ncu``                      ``PATH``, then CUDA's usual folders
 WORKBENCH_CHROMIUM         Chromium or Chrome executable, for browser tests      the first one on ``PATH``
 JUPYTER_CONFIG_PATH        Jupyter's own: more folders with its settings         none
 ========================== ===================================================== ===========================
@@ -19,6 +21,7 @@ from pathlib import Path
 
 APPLICATION = "hpc-ops-workbench"
 
+_NCU_PLACES = ("usr/local/cuda/bin/ncu", "opt/nvidia/nsight-compute/*/ncu", "usr/local/cuda-*/bin/ncu")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -42,9 +45,27 @@ def records_dir() -> Path:
     return _path("WORKBENCH_RECORDS_DIR") or user_data_path(APPLICATION) / "records"
 
 
+def tables_dir() -> Path:
+    """``WORKBENCH_TABLES_DIR``: where the user's own dispatch tables are kept. It may not exist yet."""
+    from platformdirs import user_data_path
+
+    return _path("WORKBENCH_TABLES_DIR") or user_data_path(APPLICATION) / "tables"
+
+
 def reference_data() -> Path:
     """``WORKBENCH_REFERENCE_DATA``: traces and recorded task maps that tests compare with. It may not exist."""
     return _path("WORKBENCH_REFERENCE_DATA") or Path(__file__).resolve().parents[2] / "shared"
+
+
+def ncu() -> Path | None:
+    """``WORKBENCH_NCU``: the command of Nsight Compute, or None where there is none."""
+    given = _path("WORKBENCH_NCU")
+    if given is not None:
+        return given
+    if found := shutil.which("ncu"):
+        return Path(found)
+    places = (path for pattern in _NCU_PLACES for path in sorted(Path("/").glob(pattern), reverse=True))
+    return next((path for path in places if os.access(path, os.X_OK)), None)
 
 
 def chromium() -> Path | None:
