@@ -6,6 +6,7 @@ length for the rest. Policies are A (ink) and B (slate); the accent means intera
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -35,6 +36,8 @@ class Theme:
         Opacity of the fixed part of a chunk over the background.
     background, ink, slate, muted, line, grid, accent : str
         Page; text and policy A; policy B; secondary text; frames; axis grid; interaction.
+    later, earlier : str
+        Ends of a bin after and before the model's; in the residual strip only.
     on_request : tuple of str
         Text on each colour class.
     """
@@ -49,10 +52,39 @@ class Theme:
     line: str
     grid: str
     accent: str
+    later: str
+    earlier: str
+
+    @property
+    def shades(self) -> tuple[str, ...]:
+        """Colour of each shade of a segment: request classes in the tones of :data:`STAGE_TONES`, tone by tone."""
+        return tuple(tone(self, colour) for tone in STAGE_TONES.values() for colour in self.requests)
 
     def to_dict(self) -> dict[str, object]:
-        """All fields as plain data."""
-        return asdict(self)
+        """All fields as plain data, with the shades."""
+        return asdict(self) | {"shades": list(self.shades)}
+
+
+STAGE_TONES: dict[str, Callable[[Theme, str], str]] = {
+    "streaming": lambda theme, colour: colour,
+    "waiting": lambda theme, colour: mix(colour, theme.background, theme.foot_share),
+    "combining": lambda theme, colour: mix(theme.ink, colour, 0.42),
+    "merge": lambda theme, colour: mix(theme.ink, colour, 0.82),
+}
+"""Tone of a request's colour in each measured stage: pale, the colour itself, and two steps towards ink."""
+
+
+def stage_shades(classes: npt.NDArray[np.uint8], stage: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Shade of each piece, an index into :attr:`Theme.shades`.
+
+    Parameters
+    ----------
+    classes
+        uint8 [pieces], colour class of the piece's request.
+    stage
+        uint8 [pieces], position in :data:`STAGE_TONES`.
+    """
+    return classes + stage * np.uint8(FIRST_STEP + STEPS)
 
 
 LIGHT = Theme(
@@ -70,6 +102,8 @@ LIGHT = Theme(
     line="#d0d6dc",
     grid="#e9edf0",
     accent="#0b6bcb",
+    later="#b0307c",
+    earlier="#0f8b8d",
 )  # fmt: skip
 
 DARK = Theme(
@@ -87,6 +121,8 @@ DARK = Theme(
     line="#39414a",
     grid="#262c32",
     accent="#4aa3ff",
+    later="#f27bbd",
+    earlier="#4fc3c7",
 )  # fmt: skip
 
 THEMES = {"light": LIGHT, "dark": DARK}

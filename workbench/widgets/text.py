@@ -14,6 +14,11 @@ def us(value: float) -> str:
     return f"{value:.1f}" if abs(value) < 999.95 else f"{value:,.0f}"
 
 
+def fine_us(value: float) -> str:
+    """Microseconds of small differences: two decimals below 10, else as :func:`us`."""
+    return f"{value:.2f}" if abs(value) < 9.995 else us(value)
+
+
 def signed(text: str, value: float) -> str:
     """``text`` of the absolute value with its sign; zero has none."""
     if not any(digit in text for digit in "123456789"):

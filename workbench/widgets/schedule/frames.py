@@ -10,10 +10,11 @@ from workbench.errors import WorkbenchError
 from workbench.schedule.problem import TILES
 from workbench.widgets import text
 from workbench.widgets.schedule.batches import PRESETS
+from workbench.widgets.schedule.failure import Failure
 from workbench.widgets.schedule.panel import ORDERS, UNITS
 from workbench.widgets.schedule.scene import SCALES
 from workbench.widgets.schedule.sentence import HEADINGS, PARTS
-from workbench.widgets.schedule.session import Failure, Session
+from workbench.widgets.schedule.session import Session
 from workbench.widgets.schedule.side import Side, policy_title
 from workbench.widgets.schedule.state import METRICS, PARAMETERS, RANGES
 

@@ -6,7 +6,7 @@ Heights in pixels are decided here, because labels must not overlap; widths are 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -14,9 +14,14 @@ import numpy as np
 
 from workbench.widgets import text
 from workbench.widgets.colours import FIRST_STEP, request_classes
-from workbench.widgets.schedule.panel import Line, Panel, make_panel
+from workbench.widgets.schedule.lane import Lane
+from workbench.widgets.schedule.marks import Line
+from workbench.widgets.schedule.measured import Measured
+from workbench.widgets.schedule.panel import Panel, make_panel
+from workbench.widgets.schedule.residual import Residual
 from workbench.widgets.schedule.sentence import Row, Run, mark, rows, sentence
 from workbench.widgets.schedule.side import Side
+from workbench.widgets.schedule.summary import MeasuredRow, in_words, measured_rows
 
 PLOT_HEIGHT = 352
 """Pixels that the bins of A and B have together."""
@@ -41,8 +46,8 @@ class View:
 
     Attributes
     ----------
-    order, unit, scale : str
-        See `ORDERS` and `UNITS` in ``panel`` and :data:`SCALES`.
+    order, unit, scale, lanes : str
+        See `ORDERS`, `UNITS` and `LANES` in ``panel``, and :data:`SCALES`.
     selected : int or None
         Index of the highlighted request.
     """
@@ -51,6 +56,7 @@ class View:
     unit: str = "us"
     scale: str = "shared"
     selected: int | None = None
+    lanes: str = "both"
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,10 @@ class Scene:
         The screen in words, for readers who cannot see it.
     mark : str
         Stands before every number that the cost model is in, and before its source.
+    measured : tuple of MeasuredRow
+        The table of timelines, empty without one.
+    axis : str
+        What the columns are called.
     """
 
     header: tuple[str, ...]
@@ -137,13 +147,15 @@ class Scene:
     footer: tuple[str, ...]
     description: str
     mark: str = ""
+    measured: tuple[MeasuredRow, ...] = ()
+    axis: str = ""
 
     def to_message(self) -> dict[str, Any]:
         """The scene as plain data; arrays as bytes, little-endian, in the types that `Panel` names."""
-        message = {
-            name: [_plain(item) for item in getattr(self, name)] for name in ("sentence", "rows", "legend", "layouts")
-        }
-        plain = {name: getattr(self, name) for name in ("columns", "sms", "unit", "order", "description", "mark")}
+        listed = ("sentence", "rows", "legend", "layouts", "measured")
+        message = {name: [_plain(item) for item in getattr(self, name)] for name in listed}
+        named = ("columns", "sms", "unit", "order", "description", "mark", "axis")
+        plain = {name: getattr(self, name) for name in named}
         lists = {"header": list(self.header), "footer": list(self.footer)}
         return message | plain | lists | {"panels": [_panel_message(panel) for panel in self.panels]}
 
@@ -157,6 +169,7 @@ def make_scene(
     header: Sequence[str] = (),
     titles: tuple[str, str] = ("", ""),
     problems: tuple[str, str] = ("", ""),
+    measured: Mapping[str, Measured] | None = None,
 ) -> Scene:
     """Describe the screen of two plans.
 
@@ -172,8 +185,10 @@ def make_scene(
         Facts about the workload that the plans do not know, such as its name.
     titles, problems
         For a side that is None: the policy's name, and why it has no plan.
+    measured
+        Timelines of the plans by side.
     """
-    view = view or View()
+    view, measured = view or View(), measured or {}
     sides = [side for side in (a, b) if side]
     words = sentence(a, b)
     table = rows(a, b, (a.title if a else titles[0], b.title if b else titles[1]), problems)
@@ -184,9 +199,16 @@ def make_scene(
     selected = view.selected if view.selected is not None else culprit(sides)
     classes, heavy = request_classes(lengths, selected, hues=view.order != "sm")  # one hue stands out among SMs
     others = {"A": b, "B": a}
+    columns = max([side.columns for side in sides] + [found.slots for found in measured.values()])
     panels = tuple(
-        make_panel(side, classes, order=view.order, unit=view.unit, sms=sms, other=others[side.key]) for side in sides
-    )
+        make_panel(
+            side, classes, order=view.order, unit=view.unit, sms=sms, columns=columns, other=others[side.key],
+            measured=measured.get(side.key), lanes=view.lanes,
+        )
+        for side in sides
+    )  # fmt: skip
+    table_measured = measured_rows(sides, measured)
+    told = [description, *(f"{panel.key}, {panel.title}: {panel.note}." for panel in panels), in_words(table_measured)]
     return Scene(
         header=(*header, *_facts(sides[0])),
         sentence=words,
@@ -194,13 +216,15 @@ def make_scene(
         legend=_legend(sides[0], selected, heavy),
         panels=panels,
         layouts=_layouts(panels, view),
-        columns=sides[0].columns,
+        columns=columns,
         sms=sms,
         unit=view.unit,
         order=view.order,
-        footer=_footer(sides),
-        description=" ".join([description, *(f"{panel.key}, {panel.title}: {panel.note}." for panel in panels)]),
+        footer=_footer(sides, measured),
+        description=" ".join(filter(None, told)),
         mark=mark(sides[0].metrics.source),
+        measured=table_measured,
+        axis=_axis_name(panels, view.order),
     )
 
 
@@ -236,10 +260,21 @@ def _legend(side: Side, selected: int | None, heavy: tuple[int, ...]) -> tuple[C
     return tuple(chips)
 
 
-def _footer(sides: Sequence[Side]) -> tuple[str, ...]:
+def _footer(sides: Sequence[Side], measured: Mapping[str, Measured]) -> tuple[str, ...]:
     sources = dict.fromkeys(side.metrics.source for side in sides)
     decides = ("balanced decides by these times",) if any(side.plan.policy == "balanced" for side in sides) else ()
-    return (*(f"{mark(source)} {source}" for source in sources), *decides, ASSUMED, "K is 1,024 tokens")
+    stamps = [f"{found.source}: stamps inside the kernel, {key}" for key, found in measured.items()]
+    assumed = [side.key for side in sides if side.key not in measured]
+    words = ASSUMED if len(assumed) == len(sides) else f"{ASSUMED} of {assumed[0]}" if assumed else "SMs as stamped"
+    return (*(f"{mark(source)} {source}" for source in sources), *stamps, *decides, words, "K is 1,024 tokens")
+
+
+def _axis_name(panels: Sequence[Panel], order: str) -> str:
+    """What the numbers below the columns count; SMs of one panel only, where the other's lie elsewhere."""
+    if order != "sm":
+        return "CTA"
+    same = all(np.array_equal(panel.sm, panels[0].sm) for panel in panels)
+    return "SM" if same else f"SM of {panels[0].key}"
 
 
 def _layouts(panels: Sequence[Panel], view: View) -> tuple[Layout, ...]:
@@ -292,12 +327,15 @@ def _plain(value: Any) -> Any:
     return {name: _plain(item) for name, item in vars(value).items()} if is_dataclass(value) else value
 
 
-def _panel_message(panel: Panel) -> dict[str, Any]:
+def _panel_message(panel: Panel | Lane | Residual) -> dict[str, Any]:
+    """A panel and what hangs on it; arrays as bytes."""
     message: dict[str, Any] = {}
     for spec in fields(panel):
         value = getattr(panel, spec.name)
         if isinstance(value, np.ndarray):
             message[spec.name] = value.tobytes()
+        elif isinstance(value, (Lane, Residual)):
+            message[spec.name] = _panel_message(value)
         elif spec.name == "blocks":
             message[spec.name] = [_plain(block) for block in value]
         elif spec.name != "lines":

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import traceback
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,40 +14,19 @@ from workbench.schedule import CostModel, DecodePlan, Policy, cost_model, plan_d
 from workbench.schedule.policies import BUILT_IN, UserFunction
 from workbench.widgets import text
 from workbench.widgets.schedule.batches import Batches, Given, batches
+from workbench.widgets.schedule.failure import Failure
+from workbench.widgets.schedule.measured import Measured
+from workbench.widgets.schedule.recorded import Library, Shown
 from workbench.widgets.schedule.scene import Scene, View, culprit, make_scene
 from workbench.widgets.schedule.side import STOPS, Side, evaluate, policy_title
 from workbench.widgets.schedule.state import State, as_code
+from workbench.widgets.schedule.timelines import GIVEN, NONE, Timelines
 from workbench.workloads import format_lengths
 
 AnyPolicy = str | Policy | UserFunction
 
 CACHED = 24
 """Evaluated plans kept: enough for every policy of a step, and the step before."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a policy gives no plan.
-
-    Attributes
-    ----------
-    title : str
-        Name of the policy for a reader.
-    error : BaseException
-        The workbench's own, or whatever a user's function raised.
-    """
-
-    title: str
-    error: BaseException
-
-    @property
-    def message(self) -> str:
-        """The reason in words; for a user's function also the line that raised."""
-        if isinstance(self.error, WorkbenchError):
-            return str(self.error)
-        frames = traceback.extract_tb(self.error.__traceback__)
-        where = f", line {frames[-1].lineno} of {frames[-1].name}" if frames else ""
-        return f"{self.title} raised {type(self.error).__name__}: {self.error}{where}"
 
 
 class Session:
@@ -70,6 +47,8 @@ class Session:
         for name, policy in (policies or {}).items():
             self._add(name, policy)
         self._sides: OrderedDict[object, Side | Failure] = OrderedDict()
+        self.library = Library()
+        self.timelines = Timelines(self.library)
         self.workload = batches(workload)
         step = settings.pop("step", 0)
         self.state = State(gpu=settings.pop("gpu", "H200"))
@@ -85,6 +64,19 @@ class Session:
         WorkbenchError
             A value is not allowed; nothing is changed then.
         """
+        before = self.state, self.workload, self.timelines.own
+        timeline = changes.get("timeline")
+        if "timeline" in changes and not isinstance(timeline, str):
+            changes["timeline"] = GIVEN if timeline is not None else NONE
+        self._change(**changes)
+        if "timeline" in changes:
+            try:
+                self.timelines.choose(timeline, self.sides, self.shown, self.state.gpu)
+            except WorkbenchError:
+                self.state, self.workload, self.timelines.own = before
+                raise
+
+    def _change(self, **changes: Any) -> None:
         custom = dict(self.custom)
         try:
             new = batches(changes.pop("workload")) if "workload" in changes else self.workload
@@ -234,9 +226,26 @@ class Session:
         return side.plan
 
     @property
+    def sides(self) -> list[Side]:
+        """A and B, without a policy that gives no plan."""
+        return [side for side in (self.side("A"), self.side("B")) if isinstance(side, Side)]
+
+    @property
+    def shown(self) -> Shown:
+        """What records are asked for."""
+        state = self.state
+        return Shown(self.lengths, state.gpu.name, state.cache, state.num_kv_heads, state.q_len)
+
+    def measured(self) -> dict[str, Measured]:
+        """The timelines that are shown, by side."""
+        state = self.state
+        candidates = self.timelines.candidates(state.timeline, self.shown)
+        return self.timelines.measured(candidates, self.sides, state.gpu.sms) if candidates else {}
+
+    @property
     def selected(self) -> int | None:
         """The highlighted request: the one chosen, or the one that the slower plan waits for."""
-        sides = [side for side in (self.side("A"), self.side("B")) if isinstance(side, Side)]
+        sides = self.sides
         if self.state.selection is not None or not sides:
             return self.state.selection
         return culprit(sides)
@@ -256,7 +265,8 @@ class Session:
             a if isinstance(a, Side) else None,
             b if isinstance(b, Side) else None,
             sms=state.gpu.sms,
-            view=View(state.order, state.unit, state.scale, state.selection),
+            view=View(state.order, state.unit, state.scale, state.selection, state.lanes),
+            measured=self.measured(),
             header=self.header(),
             titles=(a.title, b.title),
             problems=tuple(side.message if isinstance(side, Failure) else "" for side in (a, b)),  # type: ignore[arg-type]

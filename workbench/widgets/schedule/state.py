@@ -11,7 +11,7 @@ from workbench import devices
 from workbench.errors import InvalidArgument
 from workbench.schedule.costs import CACHE_BYTES
 from workbench.schedule.problem import TILES, check_count
-from workbench.widgets.schedule.panel import ORDERS, UNITS
+from workbench.widgets.schedule.panel import LANES, ORDERS, UNITS
 from workbench.widgets.schedule.scene import SCALES
 
 METRICS = {"over_bound": "makespan / bound", "call_us": "call, \u00b5s", "idle": "idle, %"}
@@ -24,6 +24,7 @@ CHOICES: dict[str, Collection[Any]] = {
     "unit": UNITS,
     "scale": SCALES,
     "strip": tuple(METRICS),
+    "lanes": LANES,
 }
 """Settings that are one of a few values."""
 
@@ -54,6 +55,10 @@ class State:
         Parameters of the two fixed policies in the list while neither A nor B uses them.
     order, unit, scale, strip : str
         How it is drawn; see :data:`CHOICES`.
+    timeline : str
+        "none", "recorded", "given", or the name of one record.
+    lanes : str
+        What is drawn where there is a timeline.
     step : int
         Step of the trace.
     selection : int or None
@@ -75,6 +80,8 @@ class State:
     unit: str = "us"
     scale: str = "shared"
     strip: str = "over_bound"
+    timeline: str = "none"
+    lanes: str = "both"
     step: int = 0
     selection: int | None = None
 
@@ -111,7 +118,7 @@ class State:
 
 SHOWN_IN_CODE = (
     "gpu", "policy_a", "policy_b", "tile", "ctas_per_sm", "min_process_len", "num_kv_heads", "q_len", "cache",
-    "step", "selection", "order", "unit", "scale", "strip",
+    "step", "selection", "order", "unit", "scale", "strip", "timeline", "lanes",
 )  # fmt: skip
 
 
@@ -142,8 +149,10 @@ def as_code(state: State, workload: str | list[int], *, note: str = "", step: in
             shown = repr(gpu.name) if known else _custom(gpu)
         elif name == "step":
             shown = repr(step)
-        elif name == "selection" and value is None:
+        elif (name == "selection" and value is None) or (name in ("timeline", "lanes") and state.timeline == "none"):
             continue
+        elif name == "timeline" and value == "given":
+            shown = "timeline"  # the reader's own
         else:
             shown = repr(value)
         lines.append(f"    {name}={shown},")

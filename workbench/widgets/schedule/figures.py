@@ -1,0 +1,266 @@
+"""The card of recorded times: ours in each policy beside what others take, each with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workbench import devices
+from workbench.errors import InvalidArgument, WorkbenchError
+from workbench.schedule import plan_decode
+from workbench.widgets import text
+from workbench.widgets.schedule.offers import Offer
+from workbench.widgets.schedule.recorded import FLOOR, MARKS, OURS, Figure, Shown
+from workbench.widgets.schedule.sentence import mark
+from workbench.widgets.schedule.side import policy_title
+
+if TYPE_CHECKING:
+    from workbench.widgets.schedule.session import Session
+
+PROVIDERS = {
+    "hpc": "HPC-Ops",
+    "hpc-dynamic": "HPC-Ops dynamic",
+    "hpc-static": "HPC-Ops static",
+    "fa3": "FlashAttention-3",
+    "flashinfer": "FlashInfer",
+    "triton": "Triton",
+    "torch": "torch SDPA",
+    "read": "reading the same bytes",
+}
+"""Providers other than ours by the names that readers know."""
+
+CACHES = {"fp8": "FP8", "bf16": "BF16"}
+
+FEW = 3
+"""Policies of ours that are shown before all are asked for, besides A and B."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One time of the card.
+
+    Attributes
+    ----------
+    key : str
+        "A", "B", "AB" or "" as the policy is on screen.
+    title, detail : str
+        Whose it is; how it was built.
+    kind : str
+        "ours", "other" or "floor".
+    share, low, high : float
+        Median and ends of its interval over the longest time of the card, 0 to 1; the ends are the median where
+        no interval is known.
+    median, interval, error, modelled, source : str
+        Texts of the cells.
+    brief : bool
+        Whether it is shown before all are asked for.
+    """
+
+    key: str
+    title: str
+    detail: str
+    kind: str
+    share: float
+    low: float
+    high: float
+    median: str
+    interval: str
+    error: str
+    modelled: str
+    source: str
+    brief: bool
+
+
+@dataclass(frozen=True)
+class FiguresCard:
+    """What is known of the workload from records.
+
+    Attributes
+    ----------
+    sentence, detail : str
+        The answer; what exactly was measured.
+    lines : tuple of Line
+        Fastest first.
+    offers : tuple of Offer
+    mark : str
+        Of the modelled column.
+    problem : str
+        What could not be read.
+    """
+
+    sentence: str
+    detail: str
+    lines: tuple[Line, ...]
+    offers: tuple[Offer, ...]
+    mark: str
+    problem: str
+
+
+def figures_card(session: Session) -> FiguresCard:
+    """Describe what the records hold for the workload, GPU, cache type and heads on screen."""
+    state, shown, library = session.state, session.shown, session.library
+    figures = library.figures(shown)
+    circle = mark(session.cost.source)
+    if not figures:
+        words, offers = _nothing(session, shown)
+        return FiguresCard(words, "", (), offers, circle, library.problem)
+    best = best_of_each(figures)
+    offers = _as_measured(session, best)
+    case = library.case_of(shown.lengths)
+    detail = f"{case}, {CACHES[state.cache]} cache, {_heads(state.num_kv_heads, state.q_len)}"
+    return FiguresCard(sentence(best), detail, _lines(session, best), offers, circle, library.problem)
+
+
+def best_of_each(figures: Sequence[Figure]) -> list[tuple[Figure, int]]:
+    """The fastest configuration of each provider and policy, with the number of configurations; fastest first."""
+    found: dict[tuple[str, str], tuple[Figure, int]] = {}
+    for figure in sorted(figures, key=lambda figure: figure.median_us):
+        key = (figure.provider, figure.policy)
+        best, count = found.get(key, (figure, 0))
+        found[key] = (best, count + 1)
+    return list(found.values())
+
+
+def sentence(best: Sequence[tuple[Figure, int]]) -> str:
+    """Our fastest against the fastest of the others and the floor, in words."""
+    ours = next((figure for figure, _ in best if figure.provider == OURS), None)
+    rivals = [figure for figure, _ in best if figure.provider not in (OURS, FLOOR)]
+    floor = next((figure for figure, _ in best if figure.provider == FLOOR), None)
+    if ours is None:
+        return f"No time of ours, {text.plural(len(rivals), 'time')} of others." if rivals else "Only the floor."
+    words = f"{policy_title(ours.policy)} takes {text.us(ours.median_us)} \u00b5s"
+    if floor is not None:
+        words += f", {text.ratio(ours.median_us / floor.median_us)}\u00d7 the time of reading the same bytes"
+    if rivals:
+        rival = rivals[0]
+        quotient = rival.median_us / ours.median_us
+        faster = f"{text.ratio(quotient)}\u00d7 faster" if quotient >= 1 else f"{text.ratio(1 / quotient)}\u00d7 slower"
+        words += f". {faster} than {_title(rival)}, the fastest of the others"
+    return words + "."
+
+
+def _lines(session: Session, best: Sequence[tuple[Figure, int]]) -> tuple[Line, ...]:
+    ours = [figure.policy for figure, _ in best if figure.provider == OURS]
+    brief = {*ours[:FEW], session.state.policy_a, session.state.policy_b}
+    picked = [(figure, count, figure.provider != OURS or figure.policy in brief) for figure, count in best]
+    longest = max(figure.high_us or figure.median_us for figure, _, is_brief in picked if is_brief)
+    return tuple(_line(session, figure, count, longest, is_brief) for figure, count, is_brief in picked)
+
+
+def _line(session: Session, figure: Figure, count: int, longest: float, brief: bool) -> Line:
+    state = session.state
+    ours = figure.provider == OURS
+    key = "".join(k for k, name in (("A", state.policy_a), ("B", state.policy_b)) if ours and name == figure.policy)
+    low, high = figure.low_us or figure.median_us, figure.high_us or figure.median_us
+    # By half the width of the interval, as it is nearly even about the median.
+    spread = f"\u00b1{text.us((high - low) / 2)}" if figure.low_us is not None else ""
+    if spread and (high - low) / 2 < 0.05:
+        spread = "\u00b1<0.1"
+    return Line(
+        key=key,
+        title=policy_title(figure.policy) if ours else _title(figure),
+        detail=_detail(figure, count),
+        kind="ours" if ours else "floor" if figure.provider == FLOOR else "other",
+        share=min(figure.median_us / longest, 1.0),
+        low=min(low / longest, 1.0),
+        high=min(high / longest, 1.0),
+        median=text.us(figure.median_us),
+        interval=spread,
+        error=_error(figure),
+        modelled=_modelled(session, figure) if ours else "",
+        source=f"{MARKS[figure.kind]} {figure.origin}",
+        brief=brief,
+    )
+
+
+def _title(figure: Figure) -> str:
+    return PROVIDERS.get(figure.provider, figure.provider)
+
+
+def _error(figure: Figure) -> str:
+    return "" if figure.rel_error is None else f"{100 * figure.rel_error:.2f} %"
+
+
+def _detail(figure: Figure, count: int) -> str:
+    """How it was built: the two settings of the screen first; of others, the software."""
+    config = figure.config
+    parts = [figure.software] if figure.software else []
+    if "ctas_per_sm" in config:
+        parts.append(f"{text.plural(int(config['ctas_per_sm']), 'CTA')} an SM")
+    if "tile" in config:
+        parts.append(f"tile {config['tile']}")
+    parts += [f"{name.replace('_', ' ')} {value}" for name, value in sorted(config.items()) if _is_number(name, value)]
+    parts += [
+        name.replace("_", " ") if value else f"no {name.replace('_', ' ')}"
+        for name, value in sorted(config.items())
+        if isinstance(value, bool)
+    ]
+    if count > 1:
+        parts.append(f"best of {count}")
+    if figure.error_of:
+        parts.append(f"error of {figure.error_of}")
+    return ", ".join(parts)
+
+
+def _is_number(name: str, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and name not in ("ctas_per_sm", "tile")
+
+
+def _modelled(session: Session, figure: Figure) -> str:
+    """The call by the cost model for the plan that was measured: its own CTAs and tile, not those on screen."""
+    state = session.state
+    arguments: dict[str, Any] = state.plan_arguments()
+    arguments["num_ctas"] = state.gpu.sms * int(figure.config.get("ctas_per_sm", state.ctas_per_sm))
+    arguments["tile"] = int(figure.config.get("tile", state.tile))
+    try:
+        plan = plan_decode(session.lengths, policy=session.policy(figure.policy), **arguments)
+    except WorkbenchError:  # a policy that this version does not have
+        return text.NOTHING
+    return text.us(plan.metrics(session.cost).call_us)
+
+
+def _as_measured(session: Session, best: Sequence[tuple[Figure, int]]) -> tuple[Offer, ...]:
+    """The settings of our fastest figure, where the screen has others."""
+    ours = next((figure for figure, _ in best if figure.provider == OURS), None)
+    if ours is None:
+        return ()
+    names = ("ctas_per_sm", "tile")
+    changes = {n: ours.config[n] for n in names if n in ours.config and ours.config[n] != getattr(session.state, n)}
+    if not changes:
+        return ()
+    words = {"ctas_per_sm": text.plural(int(changes.get("ctas_per_sm", 0)), "CTA") + " an SM",
+             "tile": f"tile {changes.get('tile')}"}  # fmt: skip
+    return (Offer("Plan as measured: " + ", ".join(words[name] for name in changes), changes),)
+
+
+def _nothing(session: Session, shown: Shown) -> tuple[str, tuple[Offer, ...]]:
+    """What is said and offered where nothing is recorded for the screen."""
+    library = session.library
+    if not library.cases:
+        return "Nothing is recorded here.", ()
+    name = session.workload.name if session.workload.steps is None else f"step {session.state.step:,}"
+    if others := library.others(shown):
+        setting = f"{shown.gpu}, {CACHES[shown.cache]}, {_heads(shown.num_kv_heads, shown.q_len)}"
+        found = ((_known(other.gpu), other) for other in others)
+        offers = tuple(_setting(gpu, other) for gpu, other in found if gpu and other.cache in CACHES)
+        return f"Nothing is recorded of {name} on {setting}. It is on", offers
+    cases = tuple(Offer(case, {"workload": case}) for case in library.nearest(shown.lengths))
+    return f"Nothing is recorded of {name}. Nearest:", cases
+
+
+def _setting(gpu: str, other: Shown) -> Offer:
+    changes = {"gpu": gpu, "cache": other.cache, "num_kv_heads": other.num_kv_heads, "q_len": other.q_len}
+    return Offer(f"{gpu}, {CACHES[other.cache]}, {_heads(other.num_kv_heads, other.q_len)}", changes)
+
+
+def _known(gpu: str) -> str:
+    """The catalogue's name of a GPU, or ""."""
+    try:
+        return devices.gpu(gpu).name
+    except InvalidArgument:
+        return ""
+
+
+def _heads(num_kv_heads: int, q_len: int) -> str:
+    return f"{text.plural(num_kv_heads, 'KV head')}, {text.plural(q_len, 'query token')}"
