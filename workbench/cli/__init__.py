@@ -26,10 +26,13 @@ import typer
 from rich.console import Console
 
 import workbench
-from workbench.cli import doctor, lab, plan, records, report
+from workbench.cli import bench, doctor, lab, plan, records, report
 from workbench.errors import InvalidArgument, InvalidPlan, WorkbenchError, WorkloadError
 
 COMMANDS = (doctor.doctor, lab.lab, plan.plan, records.records, report.report)
+
+GROUPS = {"bench": bench.app}
+"""Commands that have commands of their own."""
 
 FAULTY_INPUT = (InvalidArgument, InvalidPlan, WorkloadError)
 
@@ -40,6 +43,8 @@ app = typer.Typer(
 )
 for _command in COMMANDS:
     app.command()(_command)
+for _name, _group in GROUPS.items():
+    app.add_typer(_group, name=_name)
 
 
 def _print_version(wanted: bool) -> None:

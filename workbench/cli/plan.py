@@ -83,7 +83,7 @@ def plan(
     for target in targets:
         _check_export(target, policy or [], source=_file(lengths))
     if step is None:
-        values, label = _lengths(lengths), lengths
+        values, label = read_lengths(lengths), lengths
     else:
         trace = read_trace(lengths, skip_bad=skip_bad, rate=rate, seed=seed)
         steps = simulate(trace, max_batch=max_batch, kv_capacity=kv_capacity, prefill_budget=prefill_budget)
@@ -102,7 +102,7 @@ def plan(
             Console(stderr=True).print(f"Wrote {target}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _lengths(spec: str) -> Lengths:
+def read_lengths(spec: str) -> Lengths:
     """Lengths of a batch from an expression, a family's name, a file or standard input."""
     if spec == "-":
         try:

@@ -7,15 +7,17 @@ from functools import cache
 import numpy as np
 import torch
 
-from workbench.gpu.compile import compile_kernel
+from workbench.gpu.ahead import Job
 from workbench.gpu.launch import Kernel
+
+READ_JOB = Job(source="floor/read.cu", entry="read_bytes")
 
 _THREADS = 512
 
 
 @cache
 def _kernel() -> Kernel:
-    return Kernel(compile_kernel("floor/read.cu", "read_bytes"))
+    return Kernel(READ_JOB.compile())
 
 
 def read_bytes(data: torch.Tensor, *, pdl: bool = True) -> None:

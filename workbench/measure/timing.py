@@ -7,10 +7,10 @@ time of one replay over its calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -51,22 +51,104 @@ class Timing:
         return float(low), float(high)
 
 
-def capture(calls: Sequence[Callable[[], object]], min_calls: int = MIN_CALLS) -> tuple[torch.cuda.CUDAGraph, int]:
-    """One graph of the calls in turn, repeated until there are ``min_calls``; each call runs once before."""
-    side = _Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for call in calls:
-            call()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.synchronize()
-    rounds = -(-min_calls // len(calls))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(rounds):
+class Replay(Protocol):
+    """Calls that were recorded once and can be run again as one."""
+
+    @property
+    def calls(self) -> int:
+        """Number of calls that one replay makes."""
+        ...
+
+    @property
+    def results(self) -> Sequence[object]:
+        """What each input set's call returned, in the memory that every replay writes."""
+        ...
+
+    def replay(self) -> None:
+        """Run the calls."""
+        ...
+
+
+class Timer(Protocol):
+    """What records and times calls: :class:`GraphTimer` on a GPU, a made-up clock in a test."""
+
+    def capture(self, calls: Sequence[Callable[[], object]]) -> Replay:
+        """Record the calls of one variant, one an input set."""
+        ...
+
+    def time(self, variants: Mapping[str, Replay], rounds: int, busy: Callable[[], None]) -> dict[str, Timing]:
+        """Time variants in turns; ``busy`` is called in each round, while work that is not timed runs."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until everything launched has run; raises where the device can take no more work."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class GraphReplay:
+    """Calls captured in a CUDA graph; see :class:`Replay`."""
+
+    graph: torch.cuda.CUDAGraph
+    calls: int
+    results: tuple[object, ...]
+
+    def replay(self) -> None:
+        """Launch the graph on torch's current stream."""
+        self.graph.replay()
+
+
+@dataclass(frozen=True)
+class GraphTimer:
+    """Times CUDA graphs with events.
+
+    Attributes
+    ----------
+    min_calls : int
+        Least calls in a graph.
+    """
+
+    min_calls: int = MIN_CALLS
+
+    def capture(self, calls: Sequence[Callable[[], object]]) -> GraphReplay:
+        """One graph of the calls in turn, repeated until there are ``min_calls``; each call runs once before."""
+        side = _Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
             for call in calls:
                 call()
-    return graph, rounds * len(calls)
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        rounds = -(-self.min_calls // len(calls))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(rounds):
+                results = [call() for call in calls]
+        return GraphReplay(graph, rounds * len(calls), tuple(results))
+
+    def time(self, variants: Mapping[str, Replay], rounds: int, busy: Callable[[], None]) -> dict[str, Timing]:
+        """Time the replays of several graphs, which take turns so that drift hits all alike."""
+        for captured in variants.values():
+            for _ in range(WARM_REPLAYS):
+                captured.replay()
+        samples: dict[str, list[float]] = {name: [] for name in variants}
+        for _ in range(rounds):
+            for name, captured in variants.items():
+                start, end = _Event(enable_timing=True), _Event(enable_timing=True)
+                start.record()
+                captured.replay()
+                end.record()
+                end.synchronize()
+                samples[name].append(start.elapsed_time(end) * 1000 / captured.calls)
+            for captured in variants.values():  # so that whoever looks at the clocks sees the GPU at this work
+                captured.replay()
+            busy()
+            torch.cuda.synchronize()
+        return {name: Timing(tuple(values), variants[name].calls) for name, values in samples.items()}
+
+    def finish(self) -> None:
+        """Wait for the GPU."""
+        torch.cuda.synchronize()
 
 
 def time_interleaved(
@@ -83,17 +165,6 @@ def time_interleaved(
     min_calls : int
         Least calls in a graph.
     """
-    graphs = {name: capture(calls, min_calls) for name, calls in variants.items()}
-    samples: dict[str, list[float]] = {name: [] for name in graphs}
-    for graph, _ in graphs.values():
-        for _ in range(WARM_REPLAYS):
-            graph.replay()
-    for _ in range(replays):
-        for name, (graph, calls) in graphs.items():
-            start, end = _Event(enable_timing=True), _Event(enable_timing=True)
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            samples[name].append(start.elapsed_time(end) * 1000 / calls)
-    return {name: Timing(tuple(values), graphs[name][1]) for name, values in samples.items()}
+    timer = GraphTimer(min_calls)
+    captured = {name: timer.capture(calls) for name, calls in variants.items()}
+    return timer.time(captured, replays, lambda: None)

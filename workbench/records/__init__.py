@@ -27,11 +27,12 @@ from workbench.records.documents import (
 )
 from workbench.records.files import Problem
 from workbench.records.labels import origin_label
-from workbench.records.parts import Attachment, Clocks, Environment, Provenance, Workload
+from workbench.records.parts import Attachment, ClockReading, Clocks, Environment, Provenance, Workload
 from workbench.records.store import Store
 
 __all__ = [
     "Attachment",
+    "ClockReading",
     "Clocks",
     "Environment",
     "NsightRecord",

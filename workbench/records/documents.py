@@ -27,6 +27,7 @@ from workbench.errors import RecordError
 from workbench.records.parts import (
     DIGEST,
     Attachment,
+    ClockReading,
     Count,
     Environment,
     Microseconds,
@@ -51,7 +52,7 @@ class Record(Part):
     operator: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
     """Such as "attention_decode"."""
     provider: Name
-    """Whose implementation: "workbench" is ours, "read" a kernel that only reads the same bytes."""
+    """Whose implementation: "cuda" and "triton" are ours, "read" a kernel that only reads the same bytes."""
     environment: Environment
     workload: Workload
     policy: str | None = None
@@ -107,6 +108,14 @@ class TimingRecord(Record):
     """Norm of the difference from float64 on the same operands, over float64's norm."""
     error_of: str | None = None
     """What `rel_error` was taken from where it was another variant of the same case; None: from this one."""
+    seed: Count | None = None
+    """Of the random inputs."""
+    clock_readings: tuple[ClockReading, ...] = ()
+    """Before, during (lowest and median SM clock) and after the timed work."""
+    throttled: tuple[str, ...] = ()
+    """What held the clocks down while it was timed; empty where nothing did or they could not be read."""
+    notes: str | None = None
+    """What else the reader of the figure has to know, such as "cache gathered to a dense one before timing"."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -143,6 +152,14 @@ class TimelineRecord(Record):
 
     kind: Literal["timeline"] = "timeline"
     attachment: Attachment
+    makespan_us: Microseconds | None = None
+    """From the first stamp of the call that is kept to its last, microseconds."""
+    makespans_us: tuple[Microseconds, ...] = ()
+    """The same of every call that was stamped, in the order run."""
+    call_us: Microseconds | None = None
+    """Median time of a call of the plain kernel, without stamps, in the same run."""
+    stamped_call_us: Microseconds | None = None
+    """Median time of a call of the kernel that writes stamps."""
 
 
 class NsightRecord(Record):

@@ -33,6 +33,21 @@ class Clocks(Part):
     max_sm_mhz: Count | None = None
 
 
+class ClockReading(Part):
+    """Clocks at one moment, as NVIDIA's management library tells them."""
+
+    when: Annotated[str, Field(pattern=r"^(before|during|after)$")]
+    """Relative to the timed work."""
+    sm_mhz: Count | None = None
+    memory_mhz: Count | None = None
+    max_sm_mhz: Count | None = None
+    """What the SM clock can be at most, MHz."""
+    power_w: Annotated[float, Field(ge=0)] | None = None
+    temperature_c: int | None = None
+    reasons: tuple[str, ...] = ()
+    """Why the clocks were not at their maximum, in words; "idle" counts as one."""
+
+
 class Environment(Part):
     """What a figure holds for; None where it is not known or plays no part."""
 
