@@ -72,16 +72,19 @@ def sm_table(timeline: Timeline) -> pd.DataFrame:
 def perfetto_json(timeline: Timeline, cost: CostModel | None = None) -> str:
     """A trace of the measured call and, with ``cost``, of what that model predicts as a second process."""
     plan = timeline.plan
-    tracks, notes = [_track(timeline)], {"source measured": SOURCE}
+    tracks, notes = [measured_track(timeline, plan.policy, cost)], {"source measured": SOURCE}
     if cost is not None:
         tracks.append(perfetto.predicted_track(plan.policy, plan, plan.spans(cost), sms=cost.sms))
         notes["source predicted"] = cost.source
     return perfetto.trace_json(tracks, notes)
 
 
-def _track(timeline: Timeline) -> perfetto.Track:
-    """A thread a slot, the merges where they ran."""
-    plan, spans = timeline.plan, timeline.spans()
+def measured_track(timeline: Timeline, title: str, cost: CostModel | None = None) -> perfetto.Track:
+    """The measured call as one timeline of a trace: a thread a slot, the merges where they ran.
+
+    Of ``cost`` only the GPU's SMs play a part, in the names of a static grid's threads.
+    """
+    plan, spans = timeline.plan, timeline.spans(cost)
     slot = spans.slot[plan.cta]
     places = zip(slot.tolist(), plan.cta.tolist(), timeline.sm.tolist(), strict=True)
     if plan.static_grid:
@@ -101,4 +104,4 @@ def _track(timeline: Timeline) -> perfetto.Track:
         "streaming_ns": timeline.streamed_ns - timeline.arrived_ns,
         "combining_ns": timeline.combined_ns - timeline.streamed_ns,
     }
-    return perfetto.Track(f"{plan.policy} (measured)", plan, spans, threads, merges, columns)
+    return perfetto.Track(f"{title} (measured)", plan, spans, threads, merges, columns)
