@@ -1,8 +1,6 @@
-"""Records of what ``benchmarks/attention.py`` measured.
+"""Records of the measurement in ``docs/performance/attention.json``, made before ``workbench bench`` kept its own.
 
     python benchmarks/attention_records.py docs/performance/attention.json profiles
-
-`benchmarks/attention.py --records STORE` does the same after a measurement.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ def record_of(row: dict[str, Any], environment: Environment, sources: dict[str, 
     Parameters
     ----------
     row
-        As ``benchmarks/attention.py`` writes it; a task map has no cache type.
+        As the file has it; a task map has no cache type.
     environment
         What the figure holds for.
     sources
@@ -59,7 +57,7 @@ def record_of(row: dict[str, Any], environment: Environment, sources: dict[str, 
     own_error = policy == "balanced" and MEASURED_FOR_ERROR.items() <= config.items()
     return TimingRecord(
         operator=operator,
-        provider="read" if is_read else "workbench",
+        provider="read" if is_read else "cuda",
         policy=None if is_read else policy,
         configuration=config,
         environment=environment,
@@ -90,7 +88,7 @@ def keep(document: dict[str, Any], store: Store, sources: dict[str, str]) -> int
 def main() -> None:
     """Keep the rows of a file. Which sources they were measured with is not in the file, so that stays open."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("measured", type=Path, help="file that benchmarks/attention.py --write wrote")
+    parser.add_argument("measured", type=Path, help="the measurement")
     parser.add_argument("store", type=Path, help="folder of the store")
     arguments = parser.parse_args()
     number = keep(json.loads(arguments.measured.read_text()), Store(arguments.store), sources={})

@@ -82,4 +82,4 @@ def test_without_a_store_the_shipped_records_and_ones_own(run, folder):
     Store(folder.parent / "own").add(timing(provider="mine"))
     document = json.loads(run("records", "--json", "--operator", "attention_decode", "--case", "64x4K").out)
     providers = {row["provider"] for row in document["records"]}
-    assert {"mine", "workbench", "fa3", "flashinfer", "hpc-dynamic", "read"} <= providers
+    assert {"mine", "cuda", "fa3", "flashinfer", "hpc-dynamic", "read"} <= providers

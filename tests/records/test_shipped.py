@@ -69,18 +69,18 @@ def test_attention_can_be_asked_by_case_policy_and_provider(shipped):
             found = {
                 shipped.read(r["path"]).samples_us: (r["median_us"], r["low_us"], r["high_us"])
                 for r in same.to_dict("records")
-                if r["provider"] == "workbench" and json.loads(r["config"]) == row["config"]
+                if r["provider"] == "cuda" and json.loads(r["config"]) == row["config"]
             }
             assert found[tuple(row["samples_us"])] == figures
     floors = shipped.query(provider="read")
     assert set(zip(floors["case"], floors["dtype"], strict=True)) == {(c, d) for c in MIXES for d in ("fp8", "bf16")}
     assert floors["policy"].isna().all()
-    maps = shipped.query(operator="task_map", provider="workbench")
+    maps = shipped.query(operator="task_map", provider="cuda")
     assert set(maps["case"]) == {"64x4K", "2048x4K"}
 
 
 def test_an_error_taken_from_another_variant_says_so(shipped):
-    records = [record for _, record in shipped.records(operator="attention_decode", provider="workbench")]
+    records = [record for _, record in shipped.records(operator="attention_decode", provider="cuda")]
     own = [record for record in records if record.error_of is None]
     assert len({(record.workload.case, record.workload.dtype) for record in own}) == 2 * len(MIXES)
     assert {(record.policy, record.configuration["early_map"], record.configuration["pdl"]) for record in own} == {

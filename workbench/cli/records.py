@@ -27,7 +27,7 @@ Several = list[str] | None
 
 def records(
     operator: Annotated[Several, typer.Option(help="Such as attention_decode or router_gemm.")] = None,
-    provider: Annotated[Several, typer.Option(help="Such as workbench, hpc-dynamic or fa3.")] = None,
+    provider: Annotated[Several, typer.Option(help="Such as cuda, hpc-dynamic or fa3.")] = None,
     case: Annotated[Several, typer.Option(help="Such as 64x4K.")] = None,
     dtype: Annotated[Several, typer.Option(help="Such as fp8 or bf16.")] = None,
     policy: Annotated[Several, typer.Option(help="Such as balanced.")] = None,

@@ -121,7 +121,8 @@ class GraphTimer:
         torch.cuda.synchronize()
         rounds = -(-self.min_calls // len(calls))
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # The outer context restores torch's stream also where a broken capture keeps the inner one from it.
+        with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
             for _ in range(rounds):
                 results = [call() for call in calls]
         return GraphReplay(graph, rounds * len(calls), tuple(results))

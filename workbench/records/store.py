@@ -116,7 +116,7 @@ class Store:
         ----------
         **wanted
             By column a value, or several of which one must match: ``operator="attention_decode"``,
-            ``provider=["workbench", "fa3"]``. None is ignored. A GPU may be given by any name of the catalogue.
+            ``provider=["cuda", "fa3"]``. None is ignored. A GPU may be given by any name of the catalogue.
 
         Returns
         -------
