@@ -1,15 +1,13 @@
 """Timelines of decode attention on this GPU as records: the six cases, both cache types, three policies.
 
-    python benchmarks/timelines.py STORE [--more] [--counters]
+    python benchmarks/timelines.py STORE [--more]
 
---more adds the static grids that the cost model is fitted with besides. --counters also sets the busy time of the SMs
-by the stamps beside Nsight Compute's counters, and writes STORE/busy.json.
+--more adds the static grids that the cost model is fitted with besides.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 
@@ -32,7 +30,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store", type=Path, help="folder of the store")
     parser.add_argument("--more", action="store_true", help=f"also {', '.join(MORE)}")
-    parser.add_argument("--counters", action="store_true", help="compare busy time with Nsight Compute's counters")
     arguments = parser.parse_args()
     require_gpu()
     began = time.monotonic()
@@ -50,11 +47,6 @@ def main() -> None:
             store.add(*run.record(environment, digest))
             show(run)
         del sets
-    if arguments.counters:
-        from busy import compare_all  # needs ncu
-
-        found = [line.to_dict() for line in compare_all(CACHES)]
-        (arguments.store / "busy.json").write_text(json.dumps(found, indent=1))
     print(f"{time.monotonic() - began:.1f} s in all", flush=True)
 
 

@@ -84,9 +84,9 @@ def jobs(case: AttentionCase) -> tuple[Job, Job]:
     return job(shape, config), job(shape, config, timeline=True)
 
 
-def input_sets(case: AttentionCase) -> list[AttentionInputs]:
-    """Random inputs of a case, so many that a call finds nothing of its own in the caches."""
-    number = max(2, min(MOST_SETS, -(-SETS_BYTES // max(case.kv_bytes, 1))))
+def input_sets(case: AttentionCase, number: int | None = None) -> list[AttentionInputs]:
+    """Random inputs of a case; by default so many that a call finds nothing of its own in the caches."""
+    number = number or max(2, min(MOST_SETS, -(-SETS_BYTES // max(case.kv_bytes, 1))))
     return [
         make_inputs(
             case.lengths,
