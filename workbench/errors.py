@@ -34,6 +34,10 @@ class InvalidPlan(WorkbenchError, ValueError):
         self.problems = list(problems)
 
 
+class StaleWeight(WorkbenchError, RuntimeError):
+    """A router weight changed after it was split into terms, and the terms were not made again."""
+
+
 class WorkloadError(WorkbenchError, ValueError):
     """A trace or a list of lengths cannot be read; the message names file, line and what was expected."""
 

@@ -1,0 +1,156 @@
+"""The public function of the router GEMM and its torch ops."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+from workbench.errors import InvalidArgument
+from workbench.ops.library import define
+from workbench.ops.router_gemm import cuda
+from workbench.ops.router_gemm.checks import check_arguments, check_step
+from workbench.ops.router_gemm.config import RouterConfig, default_config
+from workbench.ops.router_gemm.providers import resolve
+from workbench.ops.router_gemm.torch_products import product
+from workbench.ops.router_gemm.weight import RouterWeight
+
+_HOPPER = (9, 0)
+
+
+def _launch(
+    x: torch.Tensor,
+    terms: torch.Tensor,
+    out: torch.Tensor,
+    early: bool,
+    tile_m: int,
+    tile_n: int,
+    stages: int,
+    split_k: int,
+    multicast: int,
+    promote: int,
+    pdl: bool,
+) -> None:
+    if tile_m == 0:  # decided here, for only here M is a number when a compiled function takes any M
+        (m, k), (count, n) = x.shape, terms.shape[:2]
+        config = default_config(m, n, k, count, cuda.sm_count(x.device))
+    else:
+        config = _config(tile_m, tile_n, stages, split_k, multicast, promote, pdl)
+    cuda.launch(config, x=x, terms=terms, out=out, early=early)
+
+
+_router_gemm = define(
+    "router_gemm",
+    "Tensor x, Tensor terms, Tensor(a!) out, bool early, "
+    "int tile_m, int tile_n, int stages, int split_k, int multicast, int promote, bool pdl",
+    _launch,
+)
+_router_gemm_torch = define("router_gemm_torch", "Tensor x, Tensor weight, Tensor(a!) out, str precision", product)
+
+
+@lru_cache(maxsize=1024)
+def _config(
+    tile_m: int, tile_n: int, stages: int, split_k: int, multicast: int, promote: int, pdl: bool
+) -> RouterConfig:
+    return RouterConfig(
+        tile_m=tile_m,
+        tile_n=tile_n,
+        stages=stages,
+        split_k=split_k,
+        multicast=multicast,
+        promote=promote,
+        pdl=pdl,
+    )
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _own(device: torch.device) -> str:
+    """The provider of ours that runs on a device."""
+    return "cuda" if device.type == "cuda" and torch.cuda.get_device_capability(device) == _HOPPER else "triton"
+
+
+def router_gemm(
+    x: torch.Tensor,
+    weight: RouterWeight,
+    *,
+    provider: str = "auto",
+    config: RouterConfig | None = None,
+    out: torch.Tensor | None = None,
+    out_dtype: torch.dtype = torch.float32,
+) -> torch.Tensor:
+    """Router scores ``x W^T`` of bf16 activations and an FP32 weight.
+
+    The workbench's kernels multiply by the bf16 terms of the weight with FP32 accumulators: relative error at most 6e-6
+    with two terms and 4e-7 with three. The launch is ``torch.ops.workbench.router_gemm``; it can be captured in a
+    graph and compiled with ``fullgraph=True``.
+
+    Parameters
+    ----------
+    x : bf16 tensor [M, K]
+        Any M, 0 included. Rows contiguous, a multiple of 16 bytes apart.
+    weight : RouterWeight
+        From :func:`split_router_weight`.
+    provider : str
+        ``"cuda"``, ``"triton"`` (the terms of the weight), ``"torch"`` (FP32), ``"tf32"``, ``"bf16"`` (the first term
+        alone), or ``"auto"``, which never takes one less precise than the terms of the weight.
+    config : RouterConfig, optional
+        Of the CUDA kernel; default by M, N and K.
+    out : tensor [M, N], optional
+        Contiguous; written and returned.
+    out_dtype : torch.float32 or torch.bfloat16
+
+    Returns
+    -------
+    tensor [M, N]
+
+    Raises
+    ------
+    InvalidArgument
+        For tensors, providers or configurations outside what is listed here.
+    StaleWeight
+        The weight changed since it was split.
+    """
+    if not isinstance(weight, RouterWeight):
+        raise InvalidArgument(
+            f"weight is a {type(weight).__name__}; split it once with split_router_weight(weight) and give the result."
+        )
+    check_arguments(x, weight, out, out_dtype)
+    if not torch.compiler.is_compiling():
+        weight.check_fresh()
+    experts, hidden = weight.shape
+    if provider == "auto" and config is not None:
+        provider = "cuda"
+    precision = "split" if weight.num_terms == 2 else "split3"
+    provider = resolve(provider, x.shape[0], experts, hidden, precision, own=_own(x.device))
+    if config is not None and provider != "cuda":
+        raise InvalidArgument(f"config is for provider 'cuda'; provider is {provider!r}. Leave one of them out.")
+    if provider == "triton":
+        from workbench.ops.router_gemm.triton import router_gemm_triton
+
+        return router_gemm_triton(x, weight, out=out, out_dtype=out_dtype)
+    if out is None:
+        out = torch.empty((x.shape[0], experts), dtype=out_dtype, device=x.device)
+    if provider == "cuda":
+        _run_cuda(x, weight, config, out)
+        return out
+    name = "fp32" if provider == "torch" else provider
+    run = _router_gemm_torch if x.is_cuda else product
+    run(x, weight.terms[0] if name == "bf16" else weight.weight.detach(), out, name)
+    return out
+
+
+def _run_cuda(x: torch.Tensor, weight: RouterWeight, config: RouterConfig | None, out: torch.Tensor) -> None:
+    if not x.is_cuda:
+        raise InvalidArgument(
+            f"x is on {x.device}; move the tensors to a CUDA device. On a CPU, provider='torch' runs, and "
+            "provider='triton' in Triton's interpreter."
+        )
+    check_step(x)
+    given = (0, 0, 0, 0, 0, 0, True) if config is None else _checked(config, weight.num_terms)
+    _router_gemm(x, weight.terms, out, not weight.fresh, *given)
+    weight.fresh = False
+
+
+def _checked(config: RouterConfig, terms: int) -> tuple[int, int, int, int, int, int, bool]:
+    c = config.check(terms)
+    return c.tile_m, c.tile_n, c.stages, c.split_k, c.multicast, c.promote, c.pdl

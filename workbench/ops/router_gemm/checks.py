@@ -1,0 +1,81 @@
+"""Argument checks of the router GEMM: what was given, what is allowed, what to do.
+
+They read shapes, types and strides only, so they take fake tensors too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from workbench.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from workbench.ops.router_gemm.weight import RouterWeight
+
+ALIGNMENT = 16
+"""Bytes that one copy of the kernel moves."""
+
+OUT_TYPES = (torch.float32, torch.bfloat16)
+
+
+def check_arguments(x: torch.Tensor, weight: RouterWeight, out: torch.Tensor | None, out_dtype: torch.dtype) -> None:
+    """Check a call of :func:`router_gemm`.
+
+    Raises
+    ------
+    InvalidArgument
+        With what was given and what is allowed.
+    """
+    if not isinstance(x, torch.Tensor) or x.ndim != 2 or x.dtype != torch.bfloat16:
+        given = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
+        raise InvalidArgument(f"x is {given}; give torch.bfloat16 [tokens, hidden].")
+    experts, hidden = weight.shape
+    if x.shape[1] != hidden:
+        raise InvalidArgument(f"x has hidden size {x.shape[1]} and the weight {hidden}; they must agree.")
+    if x.device != weight.terms.device:
+        raise InvalidArgument(f"x is on {x.device} and the weight on {weight.terms.device}; move them to one device.")
+    if x.stride(1) != 1:
+        raise InvalidArgument(f"x has strides {x.stride()}; make its last dimension contiguous.")
+    if out_dtype not in OUT_TYPES:
+        raise InvalidArgument(f"out_dtype is {out_dtype}; give torch.float32 or torch.bfloat16.")
+    if out is None:
+        return
+    if out.dtype != out_dtype or out.device != x.device:
+        raise InvalidArgument(f"out is {out.dtype} on {out.device}; give {out_dtype} on {x.device}, or set out_dtype.")
+    if tuple(out.shape) != (x.shape[0], experts) or not out.is_contiguous():
+        raise InvalidArgument(
+            f"out has shape {tuple(out.shape)} and strides {out.stride()}; give contiguous [{x.shape[0]}, {experts}]."
+        )
+
+
+def check_step(x: torch.Tensor) -> None:
+    """Check that the rows of x lie whole copies apart.
+
+    Raises
+    ------
+    InvalidArgument
+        For a row stride that is not a multiple of 16 bytes.
+    """
+    if x.shape[0] > 1 and x.stride(0) * 2 % ALIGNMENT:
+        raise InvalidArgument(
+            f"x has strides {x.stride()}: its rows lie {x.stride(0) * 2} bytes apart. Give a multiple of {ALIGNMENT} "
+            "bytes, or a contiguous copy."
+        )
+
+
+def check_addresses(**addresses: int) -> None:
+    """Check that tensors begin where the kernel's copies may.
+
+    Raises
+    ------
+    InvalidArgument
+        For an address that is not a multiple of 16.
+    """
+    for name, address in addresses.items():
+        if address % ALIGNMENT:
+            raise InvalidArgument(
+                f"{name} begins at address {address:#x}, which is not a multiple of {ALIGNMENT} bytes: it is a view "
+                "that starts inside another tensor. Give a copy."
+            )
