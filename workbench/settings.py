@@ -19,6 +19,8 @@ import os
 import shutil
 from pathlib import Path
 
+from workbench.errors import InvalidArgument
+
 APPLICATION = "hpc-ops-workbench"
 
 _NCU_PLACES = ("usr/local/cuda/bin/ncu", "opt/nvidia/nsight-compute/*/ncu", "usr/local/cuda-*/bin/ncu")
@@ -28,7 +30,10 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-sta
 def _path(variable: str) -> Path | None:
     """The path an environment variable holds, with ``~`` expanded, or None where it is unset or empty."""
     value = os.environ.get(variable, "")
-    return Path(value).expanduser() if value else None
+    try:
+        return Path(value).expanduser() if value else None
+    except RuntimeError as error:
+        raise InvalidArgument(f"{variable} is {value!r}: {error} Give an absolute path.") from None
 
 
 def cache_dir() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench.cli import app, doctor
+from workbench.errors import LaunchError
 from workbench.gpu import driver
 
 RUNNER = CliRunner()
@@ -131,3 +133,33 @@ def test_brackets_of_an_extra_reach_the_screen(monkeypatch: pytest.MonkeyPatch) 
     shown = doctor.Finding("Group", "part", "absent", "detail", False, "all", "pip install 'thing[extra]'")
     monkeypatch.setattr(doctor, "examine", lambda: [shown])
     assert "thing[extra]" in RUNNER.invoke(app, ["doctor"]).stdout
+
+
+def test_a_gpu_that_does_not_answer_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(index: int) -> driver.Device:
+        if index:
+            return replace(H200, index=index)
+        raise LaunchError("cuDeviceGet failed: CUDA_ERROR_999.")
+
+    monkeypatch.setattr(driver, "probe", lambda: driver.DriverStatus((13, 0), 2, None))
+    monkeypatch.setattr(driver, "device", fails)
+    assert (finding("GPU 0").state, finding("GPU 1").state) == ("broken", "here")
+    assert "CUDA_ERROR_999" in finding("GPU 0").detail
+
+
+def test_an_ncu_that_answers_in_bytes_of_no_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "ncu"
+    program.write_text("#!/bin/sh\nprintf '\\377 Version 2025.3.1'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert finding("ncu").detail.startswith("2025.3.1 at")
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_cache_that_cannot_be_written_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("WORKBENCH_CACHE_DIR", str(tmp_path / place))
+    found = finding("cache")
+    assert (found.state, found.required) == ("broken", False)
+    assert "cannot be written" in found.detail
+    assert "WORKBENCH_CACHE_DIR" in str(found.get)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,37 @@ def test_a_damaged_entry_is_absent_and_replaced(cache: DiskCache, name: str, dam
     cache.store(KEY, ENTRY)
     assert cache.load(KEY) == ENTRY
     assert [path.name for path in (cache.root / "ab").iterdir()] == [KEY]
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, "[]", "{}", '{"checksum": 1}', "null"], ids=lambda text: text[:9])
+def test_an_entry_of_other_json_is_absent_and_replaced(cache: DiskCache, content: str) -> None:
+    cache.store(KEY, ENTRY)
+    (cache.root / "ab" / KEY / "entry.json").write_text(content)
+    assert cache.load(KEY) is None
+    cache.store(KEY, ENTRY)
+    assert cache.load(KEY) == ENTRY
+
+
+def test_what_is_no_entry_is_not_counted(cache: DiskCache) -> None:
+    cache.store(KEY, ENTRY)
+    size = cache.size_bytes()
+    (cache.root / "ab" / "file").write_text("no folder")
+    (cache.root / "ab" / "folder").mkdir()
+    assert (len(list(cache.entries())), cache.size_bytes()) == (1, size)
+    too_long = DiskCache(cache.root / ("x" * 300))
+    assert (list(too_long.entries()), too_long.size_bytes(), too_long.load(KEY)) == ([], 0, None)
+
+
+def test_what_a_killed_process_left_is_removed_a_day_later(cache: DiskCache) -> None:
+    left = cache.root / "ab" / ".tmp-left"
+    left.mkdir(parents=True)
+    (left / "kernel.cubin").write_bytes(b"half")
+    cache.store(KEY, ENTRY)
+    assert left.exists()  # a process may be writing there
+    os.utime(left, (time.time() - 2 * 24 * 3600,) * 2)
+    cache.store("ab" + "cd" * 31, ENTRY)
+    assert not left.exists()
+    assert len(list(cache.entries())) == 2
 
 
 def test_an_edited_fact_is_damage(cache: DiskCache) -> None:
@@ -141,3 +173,45 @@ def test_processes_that_write_read_and_damage_at_the_same_time(tmp_path: Path) -
     cache.store(KEY, CacheEntry(b"code" * 100_000, "log", {"symbol": "f"}))
     assert cache.load(KEY) is not None
     assert [path.name for path in (tmp_path / "kernels" / "ab").iterdir()] == [KEY]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from workbench.gpu.cache import CacheEntry, DiskCache
+cache = DiskCache(Path(sys.argv[1]))
+print("started", flush=True)
+number = 0
+while True:
+    key = "ab" + "%062x" % number
+    cache.store(key, CacheEntry(b"code" * 100_000, "log", {"number": number}))
+    number += 1
+"""
+
+
+def test_processes_killed_in_the_middle_leave_whole_entries(tmp_path: Path) -> None:
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        for _ in range(2)
+    ]
+    cache = DiskCache(tmp_path)
+    for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+    for _ in range(600):  # until both are in the middle of it
+        if len(list(cache.entries())) > 5:
+            break
+        time.sleep(0.05)
+    for worker in workers:
+        worker.kill()
+        worker.communicate()
+    kept = list(cache.entries())
+    assert len(kept) > 5
+    for folder in kept:
+        number = int(folder.name[2:], 16)
+        assert cache.load(folder.name) == CacheEntry(b"code" * 100_000, "log", {"number": number})
+    lost = f"ab{len(kept):062x}"  # what was being written is written again
+    cache.store(lost, ENTRY)
+    assert cache.load(lost) is not None

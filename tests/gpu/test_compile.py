@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from workbench import paths
 from workbench.errors import CompileError, InvalidArgument
 from workbench.gpu import compile as compiler
 from workbench.gpu.compile import compile_kernel
@@ -90,6 +93,49 @@ def test_a_wrong_target_is_refused(saxpy: Source, arch: str) -> None:
 def test_a_wrong_macro_name_is_refused(saxpy: Source) -> None:
     with pytest.raises(InvalidArgument, match="BLOCK-SIZE"):
         compile_kernel(saxpy, "saxpy", defines={"BLOCK-SIZE": 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"source": None}, "source is a NoneType; give a path, or a Source"),
+        ({"source": "nosuch.cu"}, "There is no kernel source 'nosuch.cu'"),
+        ({"entry": ""}, "entry is ''; give the kernel's name"),
+        ({"entry": None}, "entry is None; give the kernel's name"),
+        ({"arch": 90}, "arch is 90; give a target"),
+        ({"defines": ["BLOCK"]}, "defines is a list; give a mapping"),
+        ({"defines": {1: 2}}, "1 cannot be the name of a macro"),
+        ({"defines": {"BLOCK": None}}, "The macro BLOCK is None; give a finite number"),
+        ({"defines": {"BLOCK": float("inf")}}, "The macro BLOCK is inf; give a finite number"),
+        ({"defines": {"BLOCK": "1\n#error"}}, "or text of one line"),
+        ({"max_registers": 0}, "max_registers is 0; give 1 to 255, or None"),
+        ({"max_registers": 256}, "max_registers is 256; give 1 to 255"),
+        ({"max_registers": "32"}, "max_registers is '32'"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_compiled_is_refused(saxpy: Source, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(words)):
+        compile_kernel(**{"source": saxpy, "entry": "saxpy", "defines": {"BLOCK": 32}, **given})
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_a_header_of_cuda_that_is_not_here_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, here: bool) -> None:
+    if not here:
+        monkeypatch.setattr(compiler, "_toolkit_folders", lambda: ())
+    with pytest.raises(CompileError, match=r"cannot open source file \"cooperative") as caught:
+        compile_kernel(Source.inline("#include <cooperative_groups/no_such_part.h>"), "f")
+    assert ("pip install 'nvidia-cuda-cccl==13.0.*'" in str(caught.value)) is not here
+
+
+def test_our_kernels_need_no_header_of_cuda() -> None:
+    """So they compile wherever NVRTC is."""
+    kernels = paths.kernels_dir()
+    sources = [*kernels.rglob("*.cu"), *kernels.rglob("*.cuh")]
+    assert sources
+    for source in sources:
+        for name in re.findall(r"^\s*#\s*include\s*[<\"](.+?)[>\"]", source.read_text(), re.MULTILINE):
+            assert (kernels / name).is_file() or (source.parent / name).is_file(), f"{source}: {name}"
 
 
 def test_the_same_request_gives_the_same_object(saxpy: Source) -> None:

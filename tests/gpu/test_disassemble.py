@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from workbench.errors import MissingDependency
+from workbench.errors import MissingDependency, WorkbenchError
 from workbench.gpu import disassemble as module
 from workbench.gpu.compile import compile_kernel
 from workbench.gpu.disassemble import disassemble, instruction_counts
@@ -59,3 +61,9 @@ def test_without_the_tool_the_package_is_named(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(MissingDependency, match="pip install triton"):
         disassemble(compile_kernel(Source.inline(TEXT), "add"))
     module._nvdisasm.cache_clear()
+
+
+def test_a_disassembler_that_cannot_read_a_kernel_says_so(saxpy: Source) -> None:
+    kernel = compile_kernel(saxpy, "saxpy", defines={"BLOCK": 32})
+    with pytest.raises(WorkbenchError, match=r"nvdisasm cannot read saxpy.cu: saxpy .*Install one that knows sm_90a"):
+        disassemble(dataclasses.replace(kernel, cubin=b"no machine code"))

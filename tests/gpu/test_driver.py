@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from workbench.errors import LaunchError, NoGpu
+from workbench.errors import InvalidArgument, LaunchError, NoGpu
 from workbench.gpu import driver
 from workbench.gpu.report import gpu_report
 
@@ -18,7 +18,7 @@ from workbench.gpu.report import gpu_report
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """Forget what the driver said, before and after."""
-    caches = (driver._library, driver.probe, driver.device)
+    caches = (driver._load, driver.probe, driver.device)
     for cached in caches:
         cached.cache_clear()
     yield
@@ -63,6 +63,38 @@ def test_a_driver_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, 
     assert driver.probe().version == (13, 0)
     with pytest.raises(NoGpu, match=words):
         driver.require_gpu()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_driver_that_cannot_be_loaded_is_not_called_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(name: str) -> None:
+        raise OSError(f"{name}: file too short")
+
+    monkeypatch.setattr(ctypes, "CDLL", damaged)
+    with pytest.raises(NoGpu, match=r"broken: libcuda\.so\.1: file too short. Install it again"):
+        driver.require_gpu()
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("functions", "words"),
+    [
+        ({}, "no attribute 'cuInit'"),
+        ({"cuInit": lambda _: 0, "cuDeviceGetCount": lambda _: 999}, "cuDeviceGetCount failed: CUDA_ERROR_999"),
+    ],
+)
+def test_a_driver_that_lacks_or_fails_a_function_is_broken(
+    monkeypatch: pytest.MonkeyPatch, functions: dict[str, Any], words: str
+) -> None:
+    pretend(monkeypatch, **functions)
+    with pytest.raises(NoGpu, match=f"broken: .*{words}.*Install it again"):
+        driver.require_gpu()
+
+
+@pytest.mark.parametrize("index", ["0", 1.0, None, True], ids=repr)
+def test_the_index_of_a_gpu_is_a_number(index: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"index of a GPU is .*; give a whole number"):
+        driver.device(index)
 
 
 @pytest.mark.usefixtures("fresh")

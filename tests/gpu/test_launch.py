@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +93,25 @@ def test_a_structure_of_the_wrong_size_is_refused(structure: Source) -> None:
 def test_impossible_sizes_are_refused(saxpy: Source, sizes: dict[str, object], words: str) -> None:
     with pytest.raises(InvalidArgument, match=words):
         saxpy_kernel(saxpy).launch(**{"grid": 1, "block": 128, "args": NULLS, **sizes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [[1, 2], 1.5, "1", None], ids=repr)
+@pytest.mark.parametrize("name", ["grid", "block"])
+def test_what_is_no_size_is_refused_with_the_kernels_name(saxpy: Source, name: str, size: Any) -> None:
+    with pytest.raises(InvalidArgument, match=f"saxpy.cu: saxpy .*: {name} is .*; give one to three numbers"):
+        saxpy_kernel(saxpy).launch(**{"grid": 1, "block": 128, "args": NULLS, name: size})
+
+
+@pytest.mark.parametrize("args", [None, 3, iter(NULLS), {"a": 1}, "args"], ids=lambda args: type(args).__name__)
+def test_arguments_come_in_a_list(saxpy: Source, args: Any) -> None:
+    """An iterator would be used up by the check of its sizes."""
+    with pytest.raises(InvalidArgument, match=r"args is a \w+; give a list, one a parameter"):
+        saxpy_kernel(saxpy).launch(1, 128, args)
+
+
+def test_only_what_was_compiled_can_be_launched() -> None:
+    with pytest.raises(InvalidArgument, match=r"compiled is a str; give what compile_kernel\(...\) returns"):
+        Kernel("saxpy")  # type: ignore[arg-type]
 
 
 @needs_no_gpu

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,3 +153,10 @@ def test_a_kernel_that_cannot_run_has_no_cta() -> None:
 def test_nonsense_is_refused(kernel: dict[str, int]) -> None:
     with pytest.raises(InvalidArgument):
         occupancy("H200", **kernel)
+
+
+@pytest.mark.parametrize("name", ["threads", "registers", "shared_bytes"])
+@pytest.mark.parametrize("value", [12.5, "x", None, True, float("nan")], ids=repr)
+def test_what_is_no_whole_number_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(InvalidArgument, match=rf"{name} is .*; give a whole number"):
+        occupancy("H200", **{"threads": 128, "registers": 32, "shared_bytes": 0, name: value})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,3 +69,19 @@ def test_a_file_outside_kernels_keeps_its_own_folder(folder: Path) -> None:
     found = Source.file(folder / "op/kernel.cu")
     assert found.name == "kernel.cu"
     assert folder / "op" in found.folders
+
+
+@pytest.mark.parametrize(
+    "text", [None, 3, "int x;\0 int y;", "// \ud800"], ids=["None", "number", "NUL", "half a pair"]
+)
+def test_what_is_no_text_is_refused(text: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"source of k\.cu"):
+        Source.inline(text, "k.cu")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_bytes(b"int x; // \xff\xfe")
+    with pytest.raises(InvalidArgument, match=r"k.cu cannot be read: .*Give a UTF-8 text file"):
+        Source.file(tmp_path / "k.cu")
+    with pytest.raises(InvalidArgument, match="name of a source is"):
+        Source.inline("", "two\nlines")

@@ -40,6 +40,13 @@ def test_views_of_a_cache_in_either_layout_pass() -> None:
         (torch.zeros(8, 8), (8, 3), 0, "row of the box"),
         (torch.zeros(8, 64), (8, 64), 128, "at most the swizzle"),
         (torch.zeros(8, 8), (8, 8), 48, "swizzle is 48"),
+        (None, (8, 8), 0, "dense torch tensor; given is a NoneType"),
+        ([[1.0]], (8, 8), 0, "given is a list"),
+        (torch.zeros(8, 8).to_sparse(), (8, 8), 0, "given is a torch.sparse_coo"),
+        (torch.zeros(8, 8), 8, 0, "box is 8; give a tuple"),
+        (torch.zeros(8, 8), None, 0, "box is None; give a tuple"),
+        (torch.zeros(8, 8), (8.0, 8), 0, "box is .*one extent of 1 to 256"),
+        (torch.zeros(8, 8), "ab", 0, "box is 'ab'; give a tuple"),
     ],
 )
 def test_a_broken_rule_is_named(tensor: object, box: tuple[int, ...], swizzle: int, words: str) -> None:

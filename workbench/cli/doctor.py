@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import shutil
@@ -21,7 +22,7 @@ from rich.table import Table
 
 import workbench
 from workbench import paths, settings
-from workbench.errors import MissingData
+from workbench.errors import LaunchError, MissingData
 from workbench.gpu import driver
 
 OLDEST_PYTHON = (3, 11)
@@ -110,7 +111,13 @@ def _gpus() -> Iterator[Finding]:
         return
     cuda = ".".join(map(str, status.version or ("unknown",)))
     yield Finding("Machine", "driver", "here", f"{_driver_release() or 'release unknown'}, serves CUDA up to {cuda}")
-    for gpu in map(driver.device, range(status.device_count)):
+    for index in range(status.device_count):
+        try:
+            gpu = driver.device(index)
+        except LaunchError as error:
+            disables, get = "running kernels on this GPU", "see what nvidia-smi says about it"
+            yield Finding("Machine", f"GPU {index}", "broken", str(error), False, disables, get)
+            continue
         capability = ".".join(map(str, gpu.compute_capability))
         detail = f"{gpu.name}, {gpu.sms} SMs, {gpu.memory_bytes / 2**30:.0f} GiB, compute capability {capability}"
         yield Finding("Machine", f"GPU {gpu.index}", "here", detail)
@@ -176,7 +183,9 @@ def _ncu() -> Finding:
     if path is None:
         return Finding("Nsight", "ncu", "absent", "not on PATH", False, disables, get)
     try:
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=30, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("Nsight", "ncu", "broken", f"{path}: {error}", False, disables, get)
     version = re.search(r"Version ([\d.]+)", done.stdout)
@@ -194,8 +203,16 @@ def _folders() -> Iterator[Finding]:
             yield Finding(
                 "Files", name, "absent", str(error), True, disables, "git restore it, or install the wheel again"
             )
+    yield _cache()
+
+
+def _cache() -> Finding:
     cache = settings.cache_dir()
-    yield Finding("Files", "cache", "here", f"{cache}{'' if cache.is_dir() else ', made at first use'}")
+    there = next(folder for folder in (cache, *cache.absolute().parents) if os.path.exists(folder))  # noqa: PTH110 - unlike Path.exists it never raises
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        disables, get = "keeping compiled kernels", "set WORKBENCH_CACHE_DIR to a folder that can be written"
+        return Finding("Files", "cache", "broken", f"{cache}: {there} cannot be written", False, disables, get)
+    return Finding("Files", "cache", "here", f"{cache}{'' if there == cache else ', made at first use'}")
 
 
 def _show(findings: list[Finding]) -> None:

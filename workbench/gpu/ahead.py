@@ -10,9 +10,10 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
-from workbench.errors import CompileError
+from workbench.errors import CompileError, InvalidArgument
 from workbench.gpu.compile import DEFAULT_ARCH, CompiledKernel, Define, compile_kernel
 from workbench.gpu.source import Source
 
@@ -47,10 +48,19 @@ def compile_ahead(
     ----------
     jobs : sequence of Job
     workers : int, optional
-        Processes; default: one a core.
+        Processes, at least 1; default: one a core.
     progress : callable, optional
         Called in this process with each job that is done.
+
+    Raises
+    ------
+    InvalidArgument
+        When ``workers`` is no such number, or a job names a source that does not exist.
+    CompileError
+        When a process ended before its work did.
     """
+    if workers is not None and (type(workers) is not int or workers < 1):
+        raise InvalidArgument(f"workers is {workers!r}; give a number of processes from 1, or None for one a core.")
     count = min(workers or cores(), len(jobs))
     if count <= 1:
         for job in jobs:
@@ -60,11 +70,19 @@ def compile_ahead(
         return
     # Spawned, for a process that has used CUDA or threads must not fork.
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        pending = {pool.submit(_compile, job): job for job in jobs}
-        for done in as_completed(pending):
-            done.result()
-            if progress:
-                progress(pending[done])
+        try:
+            pending = {pool.submit(_compile, job): job for job in jobs}
+            for done in as_completed(pending):
+                done.result()
+                if progress:
+                    progress(pending[done])
+        except BrokenProcessPool:
+            raise CompileError(
+                f"One of {len(jobs)} kernels",
+                "a compiling process ended before its work did: killed, out of memory, or started from a script that "
+                "does its work when it is imported. Give fewer workers (workers=1 needs no other process); in a "
+                "script, call this under `if __name__ == '__main__':`.",
+            ) from None
 
 
 def _compile(job: Job) -> None:

@@ -8,7 +8,8 @@ One folder an entry, named by its key:
 
 An entry is written into a temporary folder and renamed into place in one step, so a reader sees a whole entry or
 none, whatever other processes do. Whoever comes second keeps the entry of the first: equal keys mean equal content.
-An entry that does not match its checksum counts as absent, and is replaced.
+An entry that does not match its checksum counts as absent, and is replaced. What a killed process left of its temporary
+folder is removed a day later.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +34,7 @@ FORMAT = 1
 
 _CUBIN, _LOG, _ENTRY = "kernel.cubin", "compiler.log", "entry.json"
 _TEMPORARY = ".tmp-"
+_STALE_SECONDS = 24 * 3600
 _ATTEMPTS = 8  # each is lost only to another process that replaces the same damaged entry at the same moment
 
 
@@ -87,7 +90,7 @@ class DiskCache:
             if entry["checksum"] != _checksum(cubin, log, entry["details"]):
                 return None
             return CacheEntry(cubin, log.decode(), entry["details"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             # Absent, unreadable, cut short or overwritten with something else: compiling again mends them all.
             return None
 
@@ -104,6 +107,7 @@ class DiskCache:
         folder = self._folder(key)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
+            self._sweep(folder.parent)
             with self._temporary(folder.parent) as fresh:
                 self._write(fresh, entry)
                 self._publish(fresh, folder, key)
@@ -116,12 +120,20 @@ class DiskCache:
             )
 
     def entries(self) -> Iterator[Path]:
-        """Folders of all entries."""
-        return (folder for folder in self.root.glob("??/*") if not folder.name.startswith(_TEMPORARY))
+        """Folders of all entries; none where the root cannot be read."""
+        with contextlib.suppress(OSError):
+            for folder in self.root.glob("??/*"):
+                if not folder.name.startswith(_TEMPORARY) and (folder / _ENTRY).is_file():
+                    yield folder
 
     def size_bytes(self) -> int:
-        """Bytes that all entries take."""
-        return sum(file.stat().st_size for folder in self.entries() for file in folder.iterdir())
+        """Bytes that all entries take; of one that disappears meanwhile, what was counted so far."""
+        size = 0
+        for folder in self.entries():
+            with contextlib.suppress(OSError):
+                for file in folder.iterdir():
+                    size += file.stat().st_size
+        return size
 
     def clear(self) -> None:
         """Delete every entry."""
@@ -132,14 +144,22 @@ class DiskCache:
         return self.root / key[:2] / key
 
     @staticmethod
+    def _sweep(parent: Path) -> None:
+        """Remove what processes left that were killed while writing."""
+        for left in parent.glob(f"{_TEMPORARY}*"):
+            with contextlib.suppress(OSError):  # another process may remove it too
+                if time.time() - left.stat().st_mtime > _STALE_SECONDS:
+                    shutil.rmtree(left)
+
+    @staticmethod
     @contextlib.contextmanager
     def _temporary(parent: Path) -> Iterator[Path]:
         fresh = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=parent))
         try:
             yield fresh
         finally:
-            if fresh.exists():  # else it was renamed into place
-                shutil.rmtree(fresh)
+            # Gone where it was renamed into place; another process may be removing what was put aside in it.
+            shutil.rmtree(fresh, ignore_errors=True)
 
     @staticmethod
     def _write(folder: Path, entry: CacheEntry) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import math
 import re
 import threading
 import time
@@ -37,7 +38,8 @@ _INSTALL = "pip install 'cuda-core==1.2.*' 'cuda-bindings==13.3.*' " + " ".join(
 )
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 _WARNING = re.compile(r"warning|Potential Performance Loss", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_MOST_REGISTERS = 255
 
 Define = bool | int | float | str
 
@@ -122,7 +124,7 @@ def compile_kernel(
     arch : str
         Compiler target, such as ``"sm_90a"``.
     max_registers : int, optional
-        Most registers a thread.
+        Most registers a thread, 1 to 255.
     fast_math : bool
         Approximate division, square root and transcendental functions; denormals become zero.
     line_info : bool
@@ -138,14 +140,18 @@ def compile_kernel(
     CompileError
         The compiler refuses; the message names the configuration and shows the compiler's lines.
     InvalidArgument
-        A define, the target or the source file is not valid.
+        The source, the entry, a define, the target or the limit of registers is not valid.
     MissingDependency
         The compiler is not installed.
     """
     if not isinstance(source, Source):
         source = Source.file(source)
-    if not _ARCH.fullmatch(arch):
+    if not isinstance(entry, str) or not entry.strip():
+        raise InvalidArgument(f"entry is {entry!r}; give the kernel's name, such as 'saxpy' or 'decode<64, 4>'.")
+    if not isinstance(arch, str) or not _ARCH.fullmatch(arch):
         raise InvalidArgument(f"arch is {arch!r}; give a target such as 'sm_90a' or 'sm_80'.")
+    if max_registers is not None and (type(max_registers) is not int or not 1 <= max_registers <= _MOST_REGISTERS):
+        raise InvalidArgument(f"max_registers is {max_registers!r}; give 1 to {_MOST_REGISTERS}, or None for no limit.")
     constants = _constants(defines or {})
     options: dict[str, Any] = {"arch": arch, "std": _STANDARD, "ptxas_options": ["-v"]}
     options |= {"max_register_count": max_registers, "use_fast_math": fast_math, "lineinfo": line_info}
@@ -213,9 +219,14 @@ def compiler_version() -> str:
 
 
 def _constants(defines: Mapping[str, Define]) -> dict[str, str]:
-    for name in defines:
-        if not _NAME.fullmatch(name):
+    if not isinstance(defines, Mapping):
+        raise InvalidArgument(f"defines is a {type(defines).__name__}; give a mapping such as {{'TILE': 64}}.")
+    for name, value in defines.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InvalidArgument(f"{name!r} cannot be the name of a macro; use letters, digits and underscores.")
+        number = isinstance(value, (int, float)) and math.isfinite(value)
+        if not number and not (isinstance(value, str) and value.isprintable()):
+            raise InvalidArgument(f"The macro {name} is {value!r}; give a finite number, a bool, or text of one line.")
     return {name: str(int(value) if isinstance(value, bool) else value) for name, value in defines.items()}
 
 
@@ -237,7 +248,8 @@ def _compile(source: Source, entry: str, options: Mapping[str, Any], configurati
         program = Program(source.text, "c++", ProgramOptions(name=source.name, **options))
         compiled = program.compile("cubin", name_expressions=[entry], logs=log)
     except NVRTCError as error:
-        raise CompileError(configuration, str(error).partition("compilation log:")[2] or str(error)) from None
+        said = str(error).partition("compilation log:")[2] or str(error)
+        raise CompileError(configuration, said + _remedy(said)) from None
     seconds = time.perf_counter() - start
     cubin, text = bytes(compiled.code), log.getvalue().rstrip("\0\n ") + "\n"
     name = compiled.symbol_mapping[entry]
@@ -260,6 +272,14 @@ def _toolkit_folders() -> tuple[Path, ...]:
     package = find_spec("nvidia")
     roots = (Path(folder) / "cu13" / "include" for folder in (package and package.submodule_search_locations) or ())
     return tuple(folder for root in roots for folder in (root / "cccl", root) if folder.is_dir())
+
+
+def _remedy(log: str) -> str:
+    """What mends an include that was not found, where the toolkit's headers are not here; else nothing."""
+    if "cannot open source file" not in log or _toolkit_folders():
+        return ""
+    headers = " ".join(f"'{part}==13.0.*'" for part in _TOOLKIT[1:])
+    return f"\nCUDA's own headers are not here. If it is one of them: pip install {headers}"
 
 
 def _missing() -> MissingDependency:

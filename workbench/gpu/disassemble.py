@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from workbench.errors import MissingDependency
+from workbench.errors import MissingDependency, WorkbenchError
 from workbench.gpu.compile import CompiledKernel
 
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.MULTILINE)
@@ -27,11 +27,20 @@ def disassemble(kernel: CompiledKernel) -> str:
     ------
     MissingDependency
         There is no ``nvdisasm``.
+    WorkbenchError
+        It cannot read this kernel: it may be older than the GPU.
     """
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(kernel.cubin)
         file.flush()
-        text = subprocess.run([_nvdisasm(), "-c", file.name], capture_output=True, text=True, check=True).stdout
+        done = subprocess.run([_nvdisasm(), "-c", file.name], capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip() or done.stdout.strip() or "it does not say why"
+        raise WorkbenchError(
+            f"{_nvdisasm()} cannot read {kernel}: {said}. "
+            f"Install one that knows {kernel.arch}: pip install --upgrade triton, or a newer CUDA toolkit."
+        )
+    text = done.stdout
     # One section a kernel; a cubin may hold several.
     start = text.index(f".section\t.text.{kernel.symbol},")
     end = text.find("\n\t.section\t", start)

@@ -11,7 +11,7 @@ import dataclasses
 from functools import cache
 from typing import Any
 
-from workbench.errors import LaunchError, NoGpu
+from workbench.errors import InvalidArgument, LaunchError, NoGpu
 
 _CUDA_SUCCESS = 0
 _CUDA_ERROR_NO_DEVICE = 100
@@ -78,20 +78,40 @@ class Device:
     max_threads_per_sm: int
 
 
+_LIBRARY = "libcuda.so.1"
+_NOT_FOUND = "cannot open shared object file"
+"""The dynamic linker's words for a file that is not there; for any other fault it has others."""
+
+
 @cache
-def _library() -> ctypes.CDLL | None:
+def _load() -> ctypes.CDLL | OSError:
     try:
-        return ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
+        return ctypes.CDLL(_LIBRARY)
+    except OSError as error:
+        return error
+
+
+def _library() -> ctypes.CDLL | None:
+    library = _load()
+    return None if isinstance(library, OSError) else library
 
 
 @cache
 def probe() -> DriverStatus:
     """Ask the driver once for each process; never waits and never raises."""
-    library = _library()
-    if library is None:
-        return DriverStatus(None, 0, f"There is no NVIDIA driver here (libcuda.so.1 was not found). {_REMEDY}")
+    library = _load()
+    if isinstance(library, OSError) and _NOT_FOUND in str(library):
+        return DriverStatus(None, 0, f"There is no NVIDIA driver here ({_LIBRARY} was not found). {_REMEDY}")
+    try:
+        if isinstance(library, OSError):
+            raise library
+        return _ask(library)
+    except (OSError, AttributeError, LaunchError) as error:  # a damaged file, one that lacks functions, one that fails
+        said = str(error).rstrip(".")
+        return DriverStatus(None, 0, f"The NVIDIA driver here is broken: {said}. Install it again. {_REMEDY}")
+
+
+def _ask(library: ctypes.CDLL) -> DriverStatus:
     number = ctypes.c_int()
     version = None
     if library.cuDriverGetVersion(ctypes.byref(number)) == _CUDA_SUCCESS:
@@ -130,7 +150,11 @@ def device(index: int = 0) -> Device:
     ------
     NoGpu
         There is no such GPU.
+    InvalidArgument
+        ``index`` is no number.
     """
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise InvalidArgument(f"The index of a GPU is {index!r}; give a whole number from 0.")
     require_gpu()
     count = probe().device_count
     if not 0 <= index < count:

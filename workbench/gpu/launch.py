@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +16,10 @@ import numpy as np
 from workbench.errors import InvalidArgument, LaunchError
 from workbench.gpu import driver, packed, streams
 from workbench.gpu.compile import CompiledKernel
+from workbench.gpu.sizes import LaunchSizes, Size, launch_sizes
 
 if TYPE_CHECKING:
     from cuda.core import LaunchConfig
-
-Size = int | tuple[int, ...]
 
 _MOST_THREADS = 1024
 _PORTABLE_CLUSTER = 8
@@ -52,9 +50,11 @@ class Kernel:
     """
 
     def __init__(self, compiled: CompiledKernel) -> None:
+        if not isinstance(compiled, CompiledKernel):
+            raise InvalidArgument(f"compiled is a {type(compiled).__name__}; give what compile_kernel(...) returns.")
         self.compiled = compiled
         self._loaded: dict[int, _Loaded] = {}
-        self._configs: dict[tuple[Any, ...], LaunchConfig] = {}
+        self._shapes: dict[tuple[Any, ...], tuple[LaunchSizes, LaunchConfig]] = {}
         self._accepted: set[tuple[type, ...]] = set()
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class Kernel:
             CTAs in x, y and z, also where `cluster` is given; then a multiple of it.
         block : int or tuple of int
             Threads a CTA in x, y and z.
-        args : sequence
+        args : list or tuple
             One a kernel parameter: a torch tensor (its address), None (a null pointer), a NumPy scalar of the
             parameter's type, or a tensor map. Python numbers are refused, for they do not tell their size. A kernel
             whose one parameter is a structure takes one `ctypes.Structure`, with addresses filled in by the caller.
@@ -103,8 +103,11 @@ class Kernel:
             The driver refuses the launch.
         """
         values, device = self._values(args)
-        shape = (grid, block, shared_bytes, cluster, pdl)
-        config = self._configs.get(shape) or self._configure(*shape)
+        try:
+            known = self._shapes.get((grid, block, shared_bytes, cluster, pdl))
+        except TypeError:  # a list or the like, which `_configure` names
+            known = None
+        sizes, config = known or self._configure(grid, block, shared_bytes, cluster, pdl)
         current = streams.current_device()
         if device is not None and device != current:
             with streams.torch().cuda.device(device):
@@ -114,17 +117,17 @@ class Kernel:
         loaded = self._loaded.get(current) or self._load(current)
         if shared_bytes > loaded.dynamic_shared:
             self._allow_shared(loaded, shared_bytes)
-        if cluster is not None and prod(_three("cluster", cluster)) > loaded.cluster_ctas:
-            self._allow_cluster(loaded, cluster)
+        if sizes.cluster is not None and sizes.cluster_ctas > loaded.cluster_ctas:
+            self._allow_cluster(loaded, sizes.cluster_ctas)
         target = streams.current_stream(current) if stream is None else streams.as_stream(stream)
         try:
             if len(values) == 1 and isinstance(values[0], ctypes.Structure):
                 packed.launch_structure(
                     loaded.handle,
                     values[0],
-                    grid=_three("grid", grid),
-                    block=_three("block", block),
-                    cluster=None if cluster is None else _three("cluster", cluster),
+                    grid=sizes.grid,
+                    block=sizes.block,
+                    cluster=sizes.cluster,
                     shared_bytes=shared_bytes,
                     pdl=pdl,
                     stream=int(target.handle),
@@ -191,6 +194,8 @@ class Kernel:
 
     def _values(self, args: Sequence[Any]) -> tuple[list[Any], int | None]:
         """What the driver is given for each argument, and the device the tensors are on."""
+        if not isinstance(args, list | tuple):
+            raise InvalidArgument(f"{self.compiled}: args is a {type(args).__name__}; give a list, one a parameter.")
         kinds = tuple(map(type, args))
         if kinds not in self._accepted:
             self._check_sizes(args)
@@ -229,27 +234,30 @@ class Kernel:
                     "numpy.int32(3)."
                 )
 
-    def _configure(self, grid: Size, block: Size, shared_bytes: int, cluster: Size | None, pdl: bool) -> LaunchConfig:
-        ctas, threads = _three("grid", grid), _three("block", block)
+    def _configure(
+        self, grid: Size, block: Size, shared_bytes: int, cluster: Size | None, pdl: bool
+    ) -> tuple[LaunchSizes, LaunchConfig]:
+        try:
+            sizes = launch_sizes(grid, block, cluster, shared_bytes)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{self.compiled}: {error}") from None
         most = self.compiled.facts.max_threads or _MOST_THREADS
-        if prod(threads) > most:
-            raise InvalidArgument(f"{self.compiled}: block {block} has {prod(threads)} threads; allowed are {most}.")
-        if shared_bytes < 0:
-            raise InvalidArgument(f"{self.compiled}: shared_bytes is {shared_bytes}; it cannot be negative.")
-        size = None if cluster is None else _three("cluster", cluster)
-        if size is not None:
-            if any(count % part for count, part in zip(ctas, size, strict=True)):
-                raise InvalidArgument(f"{self.compiled}: grid {grid} is not a multiple of cluster {cluster}.")
-            # cuda-core counts the grid in clusters where there are any, CUDA always in CTAs.
-            ctas = (ctas[0] // size[0], ctas[1] // size[1], ctas[2] // size[2])
+        if sizes.threads > most:
+            raise InvalidArgument(f"{self.compiled}: block {block} has {sizes.threads} threads; allowed are {most}.")
         driver.require_gpu()
         from cuda.core import LaunchConfig
 
+        # cuda-core counts the grid in clusters where there are any, CUDA always in CTAs.
+        x, y, z = (count // part for count, part in zip(sizes.grid, sizes.cluster or (1, 1, 1), strict=True))
         config = LaunchConfig(
-            grid=ctas, block=threads, shmem_size=shared_bytes, cluster=size, programmatic_stream_serialization=pdl
+            grid=(x, y, z),
+            block=sizes.block,
+            shmem_size=sizes.shared_bytes,
+            cluster=sizes.cluster,
+            programmatic_stream_serialization=pdl,
         )
-        self._configs[grid, block, shared_bytes, cluster, pdl] = config
-        return config
+        self._shapes[grid, block, shared_bytes, cluster, pdl] = sizes, config
+        return sizes, config
 
     def _allow_shared(self, loaded: _Loaded, dynamic: int) -> None:
         static, most = self.compiled.facts.shared_bytes, loaded.device.shared_per_block
@@ -262,9 +270,9 @@ class Kernel:
             self._set(loaded, "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic)
         loaded.dynamic_shared = dynamic
 
-    def _allow_cluster(self, loaded: _Loaded, cluster: Size) -> None:
+    def _allow_cluster(self, loaded: _Loaded, ctas: int) -> None:
         self._set(loaded, "CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
-        loaded.cluster_ctas = prod(_three("cluster", cluster))
+        loaded.cluster_ctas = ctas
 
     def _set(self, loaded: _Loaded, attribute: str, value: int) -> None:
         from cuda.bindings import driver as cuda
@@ -272,15 +280,6 @@ class Kernel:
         name, device = getattr(cuda.CUfunction_attribute, attribute), cuda.CUdevice(loaded.device.index)
         status = cuda.cuKernelSetAttribute(name, value, loaded.kernel.handle, device)
         driver.check(status, f"{self.compiled}: setting {attribute} to {value}")
-
-
-def _three(what: str, size: Size) -> tuple[int, int, int]:
-    """Fill a size up to three dimensions."""
-    given = size if isinstance(size, tuple) else (size,)
-    if not 1 <= len(given) <= 3 or min(given) < 1:
-        raise InvalidArgument(f"{what} is {size!r}; give one to three numbers of at least 1.")
-    x, y, z = (*given, 1, 1)[:3]
-    return x, y, z
 
 
 def _size_of(arg: Any) -> int | None:

@@ -8,6 +8,7 @@ A test compares every figure with ``cuda_occupancy.h``.
 from __future__ import annotations
 
 import dataclasses
+from numbers import Integral
 
 from workbench.devices import Gpu
 from workbench.devices import gpu as find_gpu
@@ -88,6 +89,9 @@ def occupancy(gpu: str | Gpu, *, threads: int, registers: int, shared_bytes: int
         A figure is outside what any kernel can have.
     """
     device = find_gpu(gpu)
+    for name, value in (("threads", threads), ("registers", registers), ("shared_bytes", shared_bytes)):
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise InvalidArgument(f"{name} is {value!r}; give a whole number.")
     if threads < 1:
         raise InvalidArgument(f"threads is {threads}; a CTA has at least 1.")
     if not 0 <= registers <= device.max_registers_per_thread:

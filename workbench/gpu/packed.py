@@ -12,8 +12,7 @@ from math import prod
 from typing import Any
 
 from workbench.gpu import driver
-
-Three = tuple[int, int, int]
+from workbench.gpu.sizes import Three
 
 
 @lru_cache(maxsize=4096)

@@ -31,6 +31,15 @@ class Source:
     text: str
     folders: tuple[Path, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isprintable():
+            raise InvalidArgument(f"The name of a source is {self.name!r}; give text of one line.")
+        if not isinstance(self.text, str):
+            raise InvalidArgument(f"The source of {self.name} is a {type(self.text).__name__}; give its code as text.")
+        # The compiler would stop at a NUL and never say so.
+        if "\0" in self.text or any("\ud800" <= character <= "\udfff" for character in self.text):
+            raise InvalidArgument(f"The source of {self.name} holds characters that are no text: NUL or half a pair.")
+
     @classmethod
     def file(cls, path: str | Path) -> Source:
         """Read a source file.
@@ -44,14 +53,22 @@ class Source:
         Raises
         ------
         InvalidArgument
-            There is no such file.
+            There is no such file, or it is no text.
         """
+        if not isinstance(path, (str, Path)):
+            raise InvalidArgument(f"source is a {type(path).__name__}; give a path, or a Source.")
         kernels = paths.kernels_dir()
         full = kernels / path
         if not full.is_file():
             raise InvalidArgument(f"There is no kernel source {str(path)!r}: looked for {full}.")
         name = full.relative_to(kernels).as_posix() if full.is_relative_to(kernels) else full.name
-        return cls(name, full.read_text(encoding="utf-8"), (full.parent, kernels))
+        try:
+            text = full.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidArgument(
+                f"The kernel source {full} cannot be read: {error}. Give a UTF-8 text file."
+            ) from None
+        return cls(name, text, (full.parent, kernels))
 
     @classmethod
     def inline(cls, text: str, name: str = "inline.cu") -> Source:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.errors import InvalidArgument, LaunchError
-from workbench.gpu import driver
+from workbench.gpu import driver, streams
 
 if TYPE_CHECKING:
     import torch
@@ -66,8 +66,6 @@ def tensor_map(
     from cuda.core._utils.cuda_utils import CUDAError
     from cuda.core.utils import StridedMemoryView
 
-    from workbench.gpu import streams
-
     # Read as integers of the same width, which the exchange between libraries knows for every element type.
     bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
     types = {
@@ -105,6 +103,9 @@ def check_tensor_map(tensor: Any, box: tuple[int, ...], swizzle: int = 0) -> Non
     InvalidArgument
         A rule is broken.
     """
+    if not isinstance(tensor, streams.torch().Tensor) or tensor.layout != streams.torch().strided:
+        kind = getattr(tensor, "layout", type(tensor).__name__)
+        raise InvalidArgument(f"A tensor map describes a dense torch tensor; given is a {kind}.")
     shape, strides, size = tuple(tensor.shape), tuple(tensor.stride()), tensor.element_size()
     given = f"the tensor has shape {shape}, strides {strides} and elements of {size} bytes"
     if not 1 <= len(shape) <= 5:
@@ -119,8 +120,11 @@ def check_tensor_map(tensor: Any, box: tuple[int, ...], swizzle: int = 0) -> Non
         raise InvalidArgument(f"Strides of a tensor map are multiples of 16 bytes below 2**40; {given}.")
     if tensor.data_ptr() % _ALIGNMENT:
         raise InvalidArgument(f"The address of a tensor map is a multiple of 16; this one is {tensor.data_ptr():#x}.")
-    if len(box) != len(shape) or any(not 1 <= extent <= _MOST_BOX for extent in box):
-        raise InvalidArgument(f"box is {box}; give one extent of 1 to {_MOST_BOX} for each dimension; {given}.")
+    fits = isinstance(box, tuple) and len(box) == len(shape)
+    if not fits or any(type(extent) is not int or not 1 <= extent <= _MOST_BOX for extent in box):
+        raise InvalidArgument(
+            f"box is {box!r}; give a tuple with one extent of 1 to {_MOST_BOX} for each dimension; {given}."
+        )
     row = box[-1] * size
     if row % _ALIGNMENT:
         raise InvalidArgument(f"A row of the box is a multiple of 16 bytes; box {box} has rows of {row}.")

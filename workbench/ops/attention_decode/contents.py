@@ -1,4 +1,4 @@
-"""Checks of what lies in the tensors of a call, where looking costs nothing that matters: on a CPU, and for the reference.
+"""Checks of what lies in the tensors of a call, where looking costs nothing that matters: on a CPU and for a reference.
 
 On a GPU the operator does not look: it would stop the stream.
 """
