@@ -90,7 +90,7 @@ class CrossoverSearch:
     Raises
     ------
     InvalidArgument
-        A class is not known, or no provider is accurate enough.
+        A class is not known, no provider is accurate enough, or two points have the same M.
     """
 
     def __init__(
@@ -103,7 +103,10 @@ class CrossoverSearch:
     ) -> None:
         self.providers = {name: check_class(own) for name, own in providers.items()}
         self.settings = settings or Settings()
-        self._points = {point.m: point for point in points}
+        given = list(points)
+        self._points = {point.m: point for point in given}
+        if len(self._points) < len(given):
+            raise InvalidArgument("two points have the same M; give one with the blocks of both")
         self._verdicts: dict[tuple[int, tuple[str, ...]], Verdict] = {}
         self.precision = precision
 

@@ -66,6 +66,14 @@ class Point:
     blocks: tuple[Block, ...] = ()
     assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, (median, deviation) in self.assumed.items():
+            if not 0 < median < float("inf") or not 0 <= deviation < 1:
+                raise InvalidArgument(
+                    f"{name} at M = {self.m}: median {median}, deviation {deviation}; give microseconds above 0 and a "
+                    "share of them from 0 to below 1"
+                )
+
     def has(self, providers: Sequence[str]) -> bool:
         """Whether these can be compared here: each has samples, together or apart, or an assumed figure."""
         return bool(self._blocks_of(providers)) or all(
