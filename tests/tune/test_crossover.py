@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_brackets_become_as_narrow_as_stated():
     search = search_for(CROSSING, width=0.02)
     run(search, Laboratory(CROSSING, noise=0.0005, outliers=0))
     verdicts = search.verdicts()
-    for a, b in zip(verdicts, verdicts[1:], strict=False):
+    for a, b in pairwise(verdicts):
         if a.winner != b.winner:
             assert b.m - a.m <= max(1, int(0.02 * a.m))
     (crossing,) = search.crossings()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,17 +40,13 @@ def test_every_m_has_the_winner_of_the_rule(verdicts):
             run = 0 if m in interval.measured else run + 1
             longest = max(longest, run)
         assert interval.widest_gap == longest
-    assert all(a.winner != b.winner for a, b in zip(intervals, intervals[1:], strict=False))
+    assert all(a.winner != b.winner for a, b in pairwise(intervals))
 
 
 @given(verdict_lists)
 def test_crossings_are_changes_between_decided_points(verdicts):
     decided = [v for v in verdicts if v.winner]
-    expected = [
-        Crossing(a.m, b.m, a.winner, b.winner)
-        for a, b in zip(decided, decided[1:], strict=False)
-        if a.winner != b.winner
-    ]
+    expected = [Crossing(a.m, b.m, a.winner, b.winner) for a, b in pairwise(decided) if a.winner != b.winner]
     assert list(crossings_of(intervals_of(verdicts))) == expected
 
 

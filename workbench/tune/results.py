@@ -183,18 +183,18 @@ def fit_threshold(search: CrossoverSearch, traffic: Traffic, *, below: str = BEL
     best = best_choice(search)
     settings = search.settings
     cost = regret(search.points, choice, best, traffic, level=settings.level, draws=settings.draws, seed=settings.seed)
-    return ThresholdFit(first, choice, cost, _lost(search, best, choice))
+    return ThresholdFit(first, choice, cost, _lost(search, best, choice, {below, above}))
 
 
-def _lost(search: CrossoverSearch, best: Choice, choice: Choice) -> tuple[str, ...]:
-    """What the fitted rule gives up, an interval a sentence."""
+def _lost(search: CrossoverSearch, best: Choice, choice: Choice, named: set[str]) -> tuple[str, ...]:
+    """What the fitted rule gives up, an interval a sentence; `named` are the providers that its form has."""
     lost = []
     for interval in search.intervals():
         used = {choice.at(interval.low), choice.at(interval.high)}
         if interval.winner is not None and used != {interval.winner}:
+            rows = f"{interval.low:,}" + (f" to {interval.high:,}" if interval.high > interval.low else "")
             instead = " and ".join(sorted(used - {interval.winner}))
-            lost.append(f"M {interval.low:,} to {interval.high:,}: {interval.winner} wins, the form uses {instead}")
-    others = sorted(set(best.providers) - set(choice.providers))
-    if others:
+            lost.append(f"M {rows}: {interval.winner} wins, the form uses {instead}")
+    if others := sorted(set(best.providers) - named):
         lost.append(f"the form has two providers; {', '.join(others)} cannot be named in it")
     return tuple(lost)
