@@ -276,6 +276,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) router_gemm(const __gr
   } else {
     if constexpr (kUnevenRegisters) ptx::claim_registers<kMultiplyRegisters>();
     if constexpr (kCluster > 1 && MULTICAST == 1) ptx::wait_cluster();  // all CTAs have started, and take parts
+    ptx::wait_for_dependencies();  // `out` may be read by the kernel ahead; and patience begins after it
     Place place;
 #pragma unroll 1
     for (int index = cluster; index < p.tiles; index += clusters) {
@@ -287,7 +288,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) router_gemm(const __gr
 #pragma unroll
         for (int i = 0; i < TILE_N / 2; ++i) total[i] = __int_as_float(0x7fffffff);
       }
-      ptx::wait_for_dependencies();  // `out` may be read by the kernel ahead
       if constexpr (SPLIT_K == 1) {
         for_each_pair(total, rows, warp, lane, [&](int row, int column, float2 y) {
           if (tile.n + column < p.n) store(p, tile.m + row, tile.n + column, y);

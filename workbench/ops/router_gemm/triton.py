@@ -1,0 +1,118 @@
+"""The router GEMM by the portable Triton kernel: on any GPU that Triton supports, or in its interpreter on a CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from workbench.errors import InvalidArgument, MissingDependency
+from workbench.ops.router_gemm.checks import check_arguments
+from workbench.ops.router_gemm.weight import RouterWeight
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonConfig:
+    """How the Triton kernel is built.
+
+    Attributes
+    ----------
+    tile_m, tile_n : int
+        Tokens and experts of a tile; powers of two, 16 or more.
+    block : int
+        Elements of K read at a time; a power of two, 16 or more.
+    promote : int
+        After so much of K, accumulators go to FP32 sums; a multiple of ``block``.
+    warps, stages : int
+        Warps a program; stages of Triton's software pipeline.
+    """
+
+    tile_m: int = 32
+    tile_n: int = 32
+    block: int = 64
+    promote: int = 1024
+    warps: int = 4
+    stages: int = 3
+
+    def check(self) -> TritonConfig:
+        """Return the configuration itself.
+
+        Raises
+        ------
+        InvalidArgument
+            For a size that Triton does not take.
+        """
+        for name in ("tile_m", "tile_n", "block"):
+            size = getattr(self, name)
+            if size < 16 or size & (size - 1):
+                raise InvalidArgument(f"{name} is {size}; give a power of two, 16 or more.")
+        if self.promote < self.block or self.promote % self.block:
+            raise InvalidArgument(f"promote is {self.promote}; give a multiple of block, which is {self.block}.")
+        return self
+
+
+def default_triton_config(m: int, terms: int = 2) -> TritonConfig:
+    """The configuration for m tokens when none is given."""
+    tile_m = 16 if m <= 16 else 32 if m <= 256 else 64
+    return TritonConfig(tile_m=tile_m, tile_n=32 if m <= 256 else 64, promote=1024 if terms == 2 else 128)
+
+
+def router_gemm_triton(
+    x: torch.Tensor,
+    weight: RouterWeight,
+    *,
+    config: TritonConfig | None = None,
+    out: torch.Tensor | None = None,
+    out_dtype: torch.dtype = torch.float32,
+) -> torch.Tensor:
+    """:func:`workbench.ops.router_gemm` by Triton: the same arguments and arithmetic.
+
+    Rows of x may lie any distance apart. With ``TRITON_INTERPRET=1`` in the environment before Triton is imported, CPU
+    tensors run in Triton's interpreter.
+
+    Raises
+    ------
+    InvalidArgument
+        For what :func:`workbench.ops.router_gemm` refuses, alignment aside, and for CPU tensors without the interpreter
+        or the reverse.
+    MissingDependency
+        Without Triton.
+    """
+    check_arguments(x, weight, out, out_dtype)
+    (m, k), n, terms = x.shape, weight.shape[0], weight.num_terms
+    config = (config or default_triton_config(m, terms)).check()
+    kernels, interpreted = _kernels(x.device)
+    if out is None:
+        out = torch.empty((m, n), dtype=out_dtype, device=x.device)
+    if m == 0:
+        return out
+    rounded = out_dtype == torch.bfloat16
+    programs = -(-m // config.tile_m) * -(-n // config.tile_n)
+    kernels.router_gemm[(programs,)](
+        x, weight.terms, out.view(torch.int16) if rounded and interpreted else out, m, n, k, x.stride(0),
+        TERMS=terms, TILE_M=config.tile_m, TILE_N=config.tile_n, BLOCK=config.block, PROMOTE=config.promote,
+        OUT_BF16=rounded, INTERPRETED=interpreted, num_warps=config.warps, num_stages=config.stages,
+    )  # fmt: skip
+    return out
+
+
+def _kernels(device: torch.device) -> tuple[Any, bool]:
+    """The kernel's module, and whether it runs in the interpreter; checks that it can run on a device."""
+    try:
+        import triton
+
+        from workbench.ops.router_gemm import triton_kernels
+    except ImportError as error:
+        raise MissingDependency("triton", needed_for="the portable kernel", install="pip install triton") from error
+    interpreted = not isinstance(triton_kernels.router_gemm, triton.JITFunction)
+    if interpreted == (device.type == "cpu"):
+        return triton_kernels, interpreted
+    if interpreted:
+        raise InvalidArgument(
+            f"x is on {device}, and Triton runs in its interpreter here; unset TRITON_INTERPRET, or give CPU tensors."
+        )
+    raise InvalidArgument(
+        f"x is on {device}; move the tensors to a GPU, or set TRITON_INTERPRET=1 before Triton is imported to run in "
+        "its interpreter. provider='torch' runs on any device."
+    )
