@@ -22,8 +22,10 @@ class FakeReplay:
     calls: int
 
     def replay(self) -> None:
-        for call in self.call_list:
-            call()
+        for call, kept in zip(self.call_list, self.results, strict=True):
+            result = call()
+            if result is not kept and isinstance(kept, torch.Tensor) and isinstance(result, torch.Tensor):
+                kept.copy_(result)  # a graph's replay writes where its capture wrote
 
 
 @dataclass
@@ -75,7 +77,7 @@ class Made:
     variant: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
     notes: str = ""
-    precision: Precision | None = Precision("bf16 out", 0.004)
+    precision: Precision | None = field(default_factory=lambda: Precision("bf16 out", 0.004))
     absent: str | None = None
 
     def missing(self) -> str | None:
@@ -95,7 +97,7 @@ class Made:
 class Raising(Made):
     """A provider that raises where it is prepared."""
 
-    error: BaseException = RuntimeError("no such luck")
+    error: BaseException = field(default_factory=lambda: RuntimeError("no such luck"))
 
     def prepare(self, inputs: AttentionInputs) -> Call:
         raise self.error
