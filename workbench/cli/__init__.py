@@ -26,15 +26,15 @@ import typer
 from rich.console import Console
 
 import workbench
-from workbench.cli import bench, doctor, lab, plan, records, report
-from workbench.errors import InvalidArgument, InvalidPlan, WorkbenchError, WorkloadError
+from workbench.cli import bench, capture, crossover, doctor, lab, plan, records, report
+from workbench.errors import InvalidArgument, InvalidPlan, ReportDamaged, TableError, WorkbenchError, WorkloadError
 
-COMMANDS = (doctor.doctor, lab.lab, plan.plan, records.records, report.report)
+COMMANDS = (crossover.crossover, doctor.doctor, lab.lab, plan.plan, records.records, report.report)
 
-GROUPS = {"bench": bench.app}
+GROUPS = {"bench": bench.app, "capture": capture.app}
 """Commands that have commands of their own."""
 
-FAULTY_INPUT = (InvalidArgument, InvalidPlan, WorkloadError)
+FAULTY_INPUT = (InvalidArgument, InvalidPlan, ReportDamaged, TableError, WorkloadError)
 
 app = typer.Typer(
     help="Schedules, kernels and measurements of the operators that decide serving latency.",

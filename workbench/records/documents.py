@@ -162,12 +162,40 @@ class TimelineRecord(Record):
     """Median time of a call of the kernel that writes stamps."""
 
 
+class KernelLaunch(Part):
+    """One kernel of a profiled call."""
+
+    name: str
+    grid: tuple[Count, ...] = ()
+    """CTAs in x, y and z."""
+    block: tuple[Count, ...] = ()
+    """Threads a CTA in x, y and z."""
+    metrics: Annotated[dict[str, float], Field(default_factory=dict)]
+    """Its own values, where the call launched several kernels."""
+
+
 class NsightRecord(Record):
     """What Nsight Compute counted; the attachment, if any, is its report (.ncu-rep)."""
 
     kind: Literal["nsight"] = "nsight"
     metrics: Annotated[dict[str, float], Field(min_length=1)]
-    """Value of each metric by Nsight Compute's name, in its base unit."""
+    """Value of each metric by Nsight Compute's name, in its base unit; the mean of the runs."""
+    units: Annotated[dict[str, str], Field(default_factory=dict)]
+    """Unit of each metric that has one."""
+    deviations: Annotated[dict[str, float], Field(default_factory=dict)]
+    """Standard deviation over the runs; absent for a single run."""
+    runs: Count | None = None
+    """How often the call was profiled."""
+    kernels: tuple[KernelLaunch, ...] = ()
+    """The launches of one run, in order."""
+    profiler: str | None = None
+    """Tools, such as "ncu 2025.3.1.0, nsight-python 0.9.6"."""
+    request: str | None = None
+    """Digest of what was asked for, by which a batch knows what it has."""
+    agreement: Annotated[dict[str, JsonValue], Field(default_factory=dict)]
+    """How the counters and the in-kernel stamps of one configuration compare, where both were taken."""
+    notes: tuple[str, ...] = ()
+    """What else the reader has to know, such as metrics that could not be had."""
 
 
 class ReferenceRecord(Record):

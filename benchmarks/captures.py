@@ -1,0 +1,175 @@
+"""Capture decode attention with Nsight Compute on this GPU: how long it takes, and records to keep.
+
+    python benchmarks/captures.py STORE [--notebook] [--ten] [--matrix] [--reports] [--write FILE.json]
+
+Without a choice it does all four:
+
+--notebook  one configuration from a cell of a notebook, run headless, while the cell watches that the kernel's event
+            loop stays free; at most 40 s
+--ten       ten configurations x four metrics, a process each; at most 180 s
+--matrix    the six mixes x three policies x three configurations, a process a mix
+--reports   three of them alone, with their reports (.ncu-rep)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from workbench.capture import BatchResult, Progress, capture_batch, find_tools, request
+from workbench.capture.requests import Request
+from workbench.errors import MissingDependency
+from workbench.ops.attention_decode.config import AttentionShape, default_config, space
+from workbench.workloads import MIXES
+
+ROOT = Path(__file__).resolve().parents[1]
+POLICIES = ("balanced", "hpc-ops", "fixed_splits(8)")
+FOUR = (
+    "gpu__time_duration.sum",
+    "dram__bytes_read.sum",
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "sm__cycles_active.avg",
+)
+NOTEBOOK_LIMIT, TEN_LIMIT = 40.0, 180.0
+WITH_REPORT = ("64x4K", "2x32K+30x4K", "1x128K+31x4K")
+
+CELL = """
+import asyncio, json, time
+from workbench.capture import capture
+
+began = time.monotonic()
+handle = capture("attention_decode", {config!r}, {case!r}, policy="balanced", store={store!r})
+longest, before = 0.0, time.monotonic()
+while not handle.done():
+    await asyncio.sleep(0.02)
+    now = time.monotonic()
+    longest, before = max(longest, now - before), now
+captured = await handle
+said = {{"seconds": time.monotonic() - began, "longest_gap_s": longest, "path": str(captured.path)}}
+open({result!r}, "w").write(json.dumps(said))
+"""
+
+
+def one_from_a_notebook(store: Path) -> dict[str, Any]:
+    """Seconds of one capture as a cell sees them, and the longest time that its event loop stood still."""
+    try:
+        import nbclient
+        import nbformat
+    except ImportError:
+        raise MissingDependency("nbclient", needed_for="running a notebook headless", install="make lab") from None
+    result = store / ".notebook.json"
+    cell = CELL.format(config={}, case=MIXES[-1], store=str(store), result=str(result))
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    began = time.monotonic()
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    said: dict[str, Any] = json.loads(result.read_text())
+    result.unlink()
+    said |= {"with_kernel_start_s": time.monotonic() - began, "limit_s": NOTEBOOK_LIMIT}
+    return said
+
+
+def configurations(number: int) -> list[dict[str, Any]]:
+    """Valid configurations of the FP8 kernel, the default first, the others spread evenly over the space."""
+    shape = AttentionShape()
+    usual = default_config(shape)
+    others = [c for c in space(shape) if c.pdl and not c.early_map and c.tile == usual.tile and c != usual]
+    step = len(others) / (number - 1)
+    return [{}, *(others[int(step * (at + 0.5))].to_dict() for at in range(number - 1))]
+
+
+def ten() -> list[Request]:
+    """Ten configurations of the case with the longest request."""
+    return [request("attention_decode", setting, MIXES[-1], metrics=FOUR) for setting in configurations(10)]
+
+
+def matrix() -> list[Request]:
+    """The six mixes under three policies with three configurations."""
+    return [
+        request("attention_decode", setting, mix, policy=policy, metrics=("overview", "schedule"))
+        for mix in MIXES
+        for policy in POLICIES
+        for setting in configurations(3)
+    ]
+
+
+def with_reports() -> list[Request]:
+    """Captures to open in Nsight Compute."""
+    names = ("overview", "memory", "tensor", "schedule")
+    return [request("attention_decode", {}, mix, policy="balanced", metrics=names) for mix in WITH_REPORT]
+
+
+def run(what: str, requests: list[Request], store: Path, **options: Any) -> dict[str, Any]:
+    """Capture a batch and say how long it took."""
+    last = ""
+
+    def told(now: Progress) -> None:
+        nonlocal last
+        line = f"{what}: {now.done} of {now.total} {now.stage} {now.label}"
+        if now.stage in ("captured", "failed") and line != last:
+            print(f"{now.seconds:6.1f} s  {line}", flush=True)
+            last = line
+
+    began = time.monotonic()
+    result = capture_batch(requests, store=store, on_progress=told, **options).result()
+    seconds = time.monotonic() - began
+    print(f"{what}: {len(requests)} captures in {seconds:.1f} s", flush=True)
+    for at, error in result.failures.items():
+        print(f"  {at + 1}: {error}", flush=True)
+    return {"seconds": seconds, "captures": len(requests), **_facts(result)}
+
+
+def _facts(result: BatchResult) -> dict[str, Any]:
+    found = [one for one in result.captured if one is not None]
+    reports = [one.report.stat().st_size for one in found if one.report is not None]
+    return {
+        "failed": {at: str(error) for at, error in result.failures.items()},
+        "skipped": result.skipped,
+        "process_s": [round(one.seconds, 2) for one in found],
+        "report_bytes": reports,
+        "agreements": [one.agreement.to_dict() for one in found if one.agreement is not None],
+    }
+
+
+def main() -> None:
+    """Capture what is asked for, print, and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store", type=Path, help="folder of the store that the records go to")
+    for name in ("notebook", "ten", "matrix", "reports"):
+        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write seconds and sizes as JSON")
+    arguments = parser.parse_args()
+    chosen = {name for name in ("notebook", "ten", "matrix", "reports") if getattr(arguments, name)}
+    chosen = chosen or {"notebook", "ten", "matrix", "reports"}
+    arguments.store.mkdir(parents=True, exist_ok=True)
+    document: dict[str, Any] = {"tools": find_tools().words, "cpus": os.cpu_count()}
+    print(document["tools"], flush=True)
+
+    def keep(name: str, value: dict[str, Any]) -> None:
+        document[name] = value
+        if arguments.write:  # after each, so that a limit of the whole run does not lose what there is
+            arguments.write.write_text(json.dumps(document, indent=1))
+
+    if "notebook" in chosen:
+        said = one_from_a_notebook(arguments.store.resolve())
+        print(f"notebook: {said['seconds']:.1f} s, event loop still for {said['longest_gap_s'] * 1000:.0f} ms at most")
+        keep("notebook", said)
+    if "ten" in chosen:
+        keep("ten", {"limit_s": TEN_LIMIT, **run("ten", ten(), arguments.store, keep_report=False)})
+    if "reports" in chosen:
+        keep("reports", run("reports", with_reports(), arguments.store))
+    if "matrix" in chosen:
+        size = len(POLICIES) * 3
+        keep("matrix", run("matrix", matrix(), arguments.store, group=size, keep_report=False, timeout_s=300))
+    subprocess.run(
+        [sys.executable, "-m", "workbench", "records", "--kind", "nsight", "--store", arguments.store], check=True
+    )
+
+
+if __name__ == "__main__":
+    main()

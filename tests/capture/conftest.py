@@ -1,0 +1,88 @@
+"""A machine with a stand-in for Nsight Compute, which can be told to fail in every known way."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from workbench.capture import SETS
+from workbench.capture.metrics import NOT_COUNTED
+
+STAND_IN = Path(__file__).with_name("stand_in")
+
+
+class Machine:
+    """How its ncu behaves, and what it was asked to do."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.behave("works")
+        self.version("2025.3.1.0")
+        names = {name for names in SETS.values() for name in names if not name.startswith(NOT_COUNTED)}
+        self.knows(*names)
+
+    def behave(self, how: str) -> None:
+        """Of each profiling run from now on."""
+        (self.folder / "behaviour").write_text(how)
+
+    def version(self, text: str) -> None:
+        """What ``ncu --version`` says."""
+        (self.folder / "version").write_text(text)
+        (self.folder / "ncu").touch()
+
+    def knows(self, *metrics: str) -> None:
+        """What ``ncu --query-metrics`` lists."""
+        (self.folder / "metrics").write_text("\n".join(metrics))
+
+    @property
+    def profiled(self) -> int:
+        """Profiling runs so far."""
+        runs = self.folder / "runs"
+        return len(runs.read_text().splitlines()) if runs.exists() else 0
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """ncu is a stand-in, nsight-python the real 0.9.6 where it is installed, and everything is written below tmp_path."""
+    if find_spec("ncu_report") is None:
+        pytest.skip("ncu-report is not installed: pip install 'hpc-ops-workbench[ncu-report]'")
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    ncu = folder / "ncu"
+    ncu.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN / "ncu.py"}" "$@"\n')
+    ncu.chmod(0o755)
+    paths = [str(STAND_IN), os.environ.get("PYTHONPATH", "")]
+    if find_spec("nsight") is not None:  # its own folder comes before site-packages, so the script alone is added
+        paths[0] = str(link_kernels(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    monkeypatch.syspath_prepend(paths[0])
+    for name, value in {
+        "STAND_IN_FOLDER": folder,
+        "WORKBENCH_NCU": ncu,
+        "WORKBENCH_CACHE_DIR": tmp_path / "cache",
+        "WORKBENCH_RECORDS_DIR": tmp_path / "records",
+        "TMPDIR": tmp_path / "temporary",
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return Machine(folder)
+
+
+def link_kernels(tmp_path: Path) -> Path:
+    """A folder that has ``kernels.py`` and no stand-in for nsight."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / "kernels.py").symlink_to(STAND_IN / "kernels.py")
+    return folder
+
+
+@pytest.fixture
+def leftovers(tmp_path: Path) -> Callable[[], list[str]]:
+    """Job folders that are still there."""
+    return lambda: sorted(path.name for path in (tmp_path / "temporary").iterdir())

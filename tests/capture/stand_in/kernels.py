@@ -1,0 +1,49 @@
+"""Functions to capture on a machine with no GPU: a launch is a line in a file that the stand-in for ``ncu`` reads."""
+
+import json
+import os
+from pathlib import Path
+
+
+def launch(name, **counters):
+    """What a kernel launch is here; the job's progress tells whether a range was open."""
+    stage = json.loads(Path("progress.jsonl").read_text().splitlines()[-1])
+    annotation = f"case{stage['done']}" if stage["stage"] == "profiling" else None
+    with Path("launches.jsonl").open("a") as file:
+        file.write(json.dumps({"name": name, "annotation": annotation, "counters": counters}) + "\n")
+
+
+def scale(size=1, block=128):
+    """One kernel; its inputs are made outside of the range."""
+    return lambda: launch("scale", bytes=size, ns=size * block)
+
+
+def chain(size=1):
+    launch("first", bytes=size, ns=10)
+    launch("second", bytes=2 * size, ns=20)
+
+
+def nothing():
+    return lambda: None
+
+
+def broken(size=1):
+    raise ValueError("the matrix has 7 columns")
+
+
+calls = 0
+
+
+def uneven():
+    global calls
+    calls += 1
+    for _ in range(calls):
+        launch("tuned", bytes=1, ns=1)
+
+
+def where():
+    """Tells the environment that a capture runs in."""
+    Path(os.environ["STAND_IN_FOLDER"], "environment.json").write_text(
+        json.dumps({**os.environ, "pgid": str(os.getpgid(0)), "cwd": os.getcwd()})
+    )
+    return lambda: launch("where", bytes=1, ns=1)
