@@ -16,6 +16,7 @@ from workbench.cli import bench
 from workbench.gpu import driver
 from workbench.measure import attention
 from workbench.measure.attention_case import AttentionCase
+from workbench.measure.clocks import ClocksUnreadable
 from workbench.records import Environment, Store
 from workbench.workloads import sample_trace, simulate
 
@@ -120,7 +121,18 @@ def test_throttling_is_said_aloud_and_recorded(session, capsys, tmp_path):
 def test_unreadable_clocks_are_said_aloud(session, capsys):
     run = session(Made("cuda", **CUDA))
     run.clocks_problem = "NVML cannot be used: no library"
-    assert "throttling would go unnoticed. NVML cannot be used" in " ".join(finish(run, capsys)[1].split())
+    assert "throttling could go unnoticed. NVML cannot be used" in " ".join(finish(run, capsys)[1].split())
+
+
+def test_clocks_that_stop_answering_do_not_stop_the_run(session, capsys):
+    def read(when):
+        if when != "before":
+            raise ClocksUnreadable("NVML does not tell the clocks: GPU is lost")
+        return FakeClocks()(when)
+
+    code, out = finish(session(Made("cuda", **CUDA), clocks=read), capsys)
+    assert code == 0
+    assert "could go unnoticed. NVML does not tell the clocks" in " ".join(out.split())
 
 
 def test_ctrl_c_keeps_what_was_finished(session, capsys, tmp_path):

@@ -132,6 +132,7 @@ class Session:
         return self._keep(case, outcomes, TASK_MAP, f"Task map of {case.name}")
 
     def _keep(self, case: AttentionCase, outcomes: list[Outcome], operator: str, title: str) -> Shown:
+        self.clocks_problem = next((o.clocks.problem for o in outcomes if o.clocks.problem), self.clocks_problem)
         measured = [figure_of(outcome, case, self.environment, operator=operator) for outcome in outcomes]
         if self.store is not None:
             seed = self.settings.seed if operator == ATTENTION else None
@@ -170,7 +171,7 @@ class Session:
             cases = dict.fromkeys(f"{f.case} {f.dtype}".strip() for f in throttled)
             yield f"{THROTTLED} (marked !): {', '.join(reasons)} held the clocks down during {', '.join(cases)}."
         if self.clocks_problem:
-            yield f"Clocks were not read, so throttling would go unnoticed. {self.clocks_problem}"
+            yield f"Clocks were not read, or not always, so throttling could go unnoticed. {self.clocks_problem}"
         for figure in self.own_faults():
             what = " ".join(filter(None, (figure.provider, figure.policy, figure.variant)))
             yield f"{figure.state.upper()}: {what}, {figure.case} {figure.dtype}: {figure.reason}"

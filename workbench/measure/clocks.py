@@ -95,6 +95,7 @@ def reader(uuid: str) -> Reader:
         with _asking("the clocks") as nvml:
             return ClockReading(
                 when=when,
+                reasons=reasons_in_words(int(nvml.device_get_current_clocks_event_reasons(handle))),
                 sm_mhz=int(nvml.device_get_clock_info(handle, nvml.ClockType.CLOCK_SM)),
                 memory_mhz=int(nvml.device_get_clock_info(handle, nvml.ClockType.CLOCK_MEM)),
                 max_sm_mhz=max_sm,
@@ -102,7 +103,6 @@ def reader(uuid: str) -> Reader:
                 temperature_c=_told(
                     nvml, lambda: int(nvml.device_get_temperature_v(handle, nvml.TemperatureSensors.TEMPERATURE_GPU))
                 ),
-                reasons=reasons_in_words(int(nvml.device_get_current_clocks_event_reasons(handle))),
             )
 
     return read
@@ -126,15 +126,22 @@ class ClockLog:
         See :data:`Reader`; None where the clocks cannot be read.
     readings : list of ClockReading
         In the order taken.
+    problem : str
+        Why no more could be read; "" while reading works.
     """
 
     read: Reader | None
     readings: list[ClockReading] = field(default_factory=list)
+    problem: str = ""
 
     def take(self, when: str) -> None:
-        """Read the clocks now."""
-        if self.read is not None:
+        """Read the clocks now; where that fails, `problem` says why and the measurement goes on."""
+        if self.read is None or self.problem:
+            return
+        try:
             self.readings.append(self.read(when))
+        except ClocksUnreadable as error:
+            self.problem = str(error)
 
     def kept(self) -> tuple[ClockReading, ...]:
         """What a record keeps: the reading before, the lowest SM clock and the median during, and the one after.
