@@ -61,8 +61,9 @@ class Theme:
         return tuple(tone(self, colour) for tone in STAGE_TONES.values() for colour in self.requests)
 
     def to_dict(self) -> dict[str, object]:
-        """All fields as plain data, with the shades."""
-        return asdict(self) | {"shades": list(self.shades)}
+        """All fields as plain data, with the shades, and the tone of each stage on a neutral colour."""
+        stages = {stage: tone(self, self.slate) for stage, tone in STAGE_TONES.items()}
+        return asdict(self) | {"shades": list(self.shades), "stages": stages}
 
 
 STAGE_TONES: dict[str, Callable[[Theme, str], str]] = {

@@ -15,28 +15,31 @@ import traitlets
 from IPython.display import display
 
 from workbench.errors import InvalidArgument, WorkbenchError
+from workbench.measure.timeline import Timeline
 from workbench.schedule import DecodePlan
 from workbench.widgets import assets
 from workbench.widgets.colours import THEMES
 from workbench.widgets.schedule import frames
 from workbench.widgets.schedule.batches import Batches, Given
 from workbench.widgets.schedule.export import plans_json, trace_json
+from workbench.widgets.schedule.recorded import Figure
 from workbench.widgets.schedule.replies import REPLIES
 from workbench.widgets.schedule.scene import Scene
 from workbench.widgets.schedule.session import AnyPolicy, Session
-from workbench.widgets.schedule.side import Side
 from workbench.widgets.schedule.strip import Strip
 from workbench.widgets.schedule.svg import render_svg
+from workbench.widgets.schedule.timelines import GIVEN, NONE
 
 SCRIPTS = (
-    "dom.js", "link.js", "theme.js", "fields.js", "policies.js", "controls.js", "answer.js", "raster.js",
-    "plot.js", "card.js", "panels.js", "strip.js", "keys.js", "files.js", "schedule.js",
+    "dom.js", "link.js", "theme.js", "fields.js", "policies.js", "timelines.js", "controls.js", "measured.js",
+    "answer.js", "raster.js", "residual.js", "plot.js", "card.js", "panels.js", "figures.js", "strip.js", "keys.js",
+    "files.js", "schedule.js",
 )  # fmt: skip
 """Files of the browser side, each after those that it imports."""
 
 SETTINGS = (
     "gpu", "policy_a", "policy_b", "tile", "ctas_per_sm", "min_process_len", "num_kv_heads", "q_len", "cache",
-    "order", "unit", "scale", "strip", "step", "selection",
+    "order", "unit", "scale", "strip", "step", "selection", "timeline", "lanes",
 )  # fmt: skip
 
 
@@ -78,6 +81,11 @@ class ScheduleExplorer(anywidget.AnyWidget):
         "cta", "sm" or "load"; "us" or "tiles"; "shared" or "own".
     strip : str
         What is drawn of every step: "over_bound", "call_us" or "idle".
+    timeline : Timeline, str or None
+        Measured times laid over the plans: "recorded" shows the newest record of each plan on screen, the name of a
+        record that one, and a `workbench.measure.timeline.Timeline` of A's or B's plan itself.
+    lanes : str
+        What is drawn where there is a timeline: "both", "measured" or "planned".
     policies : mapping of str to Policy or callable
         Policies of your own, offered in the list under these names.
 
@@ -142,6 +150,7 @@ class ScheduleExplorer(anywidget.AnyWidget):
     scale = _setting("scale")
     strip = _setting("strip")
     step = _setting("step")
+    lanes = _setting("lanes")
 
     @property
     def workload(self) -> Batches:
@@ -160,6 +169,26 @@ class ScheduleExplorer(anywidget.AnyWidget):
     @selection.setter
     def selection(self, request: int | None) -> None:
         self.change(selection=request)
+
+    @property
+    def timeline(self) -> Timeline | str | None:
+        """What was chosen: a timeline given, "recorded", the name of a record, or None."""
+        choice = self.session.state.timeline
+        return self.session.timelines.own if choice == GIVEN else None if choice == NONE else choice
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline | str | None) -> None:
+        self.change(timeline=timeline)
+
+    @property
+    def timelines(self) -> dict[str, Timeline]:
+        """The timelines on screen, by the side whose plan they are of."""
+        return {key: found.timeline for key, found in self.session.measured().items()}
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Recorded times of the workload on this GPU, ours and others', fastest first; empty where there is none."""
+        return self.session.library.figures(self.session.shown)
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -206,16 +235,12 @@ class ScheduleExplorer(anywidget.AnyWidget):
 
     def to_plans_json(self) -> str:
         """Both plans with their metrics as JSON; see :func:`workbench.widgets.schedule.export.plans_json`."""
-        return plans_json(self.sides)
+        return plans_json(self.session.sides)
 
     def to_trace_json(self) -> str:
-        """The predicted timelines for Chrome and Perfetto."""
-        return trace_json(self.sides, sms=self.session.state.gpu.sms)
-
-    @property
-    def sides(self) -> list[Side]:
-        """A and B, without a policy that gives no plan."""
-        return [side for side in map(self.session.side, "AB") if isinstance(side, Side)]
+        """The predicted and the measured timelines on screen, for Chrome and Perfetto."""
+        session = self.session
+        return trace_json(session.sides, sms=session.state.gpu.sms, measured=session.measured())
 
     def redraw(self) -> None:
         """Send the present screen to every view."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from workbench.measure.timeline_export import measured_track
 from workbench.schedule import DecodePlan, perfetto
+from workbench.widgets.schedule.measured import Measured
 from workbench.widgets.schedule.side import Side
 
 PLANS_FORMAT = "workbench.explorer-plans"
@@ -32,13 +34,22 @@ def plans_json(sides: Sequence[Side]) -> str:
     return json.dumps(document, separators=(",", ":"))
 
 
-def trace_json(sides: Sequence[Side], *, sms: int) -> str:
-    """The predicted timelines as Trace Event JSON, which chrome://tracing and Perfetto open.
+def trace_json(sides: Sequence[Side], *, sms: int, measured: Mapping[str, Measured] | None = None) -> str:
+    """The timelines as Trace Event JSON, which chrome://tracing and Perfetto open.
 
-    A policy is a process; see :mod:`workbench.schedule.perfetto`.
+    What the model predicts of a policy is a process, and so is what was measured of it, right behind; see
+    :mod:`workbench.schedule.perfetto`.
     """
-    tracks = [perfetto.predicted_track(f"{side.key}: {side.title}", side.plan, side.spans, sms=sms) for side in sides]
-    return perfetto.trace_json(tracks, {f"source {side.key}": side.metrics.source for side in sides})
+    measured = measured or {}
+    tracks, notes = [], {}
+    for side in sides:
+        title = f"{side.key}: {side.title}"
+        tracks.append(perfetto.predicted_track(title, side.plan, side.spans, sms=sms))
+        notes[f"source {side.key}"] = side.metrics.source
+        if found := measured.get(side.key):
+            tracks.append(measured_track(found.timeline, title, side.spans.cost))
+            notes[f"source {side.key} measured"] = found.source
+    return perfetto.trace_json(tracks, notes)
 
 
 def read_plans(document: str) -> dict[str, DecodePlan]:

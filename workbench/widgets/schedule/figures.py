@@ -11,7 +11,7 @@ from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.schedule import plan_decode
 from workbench.widgets import text
 from workbench.widgets.schedule.offers import Offer
-from workbench.widgets.schedule.recorded import FLOOR, MARKS, OURS, Figure, Shown
+from workbench.widgets.schedule.recorded import FLOOR, MARKS, Figure, Shown
 from workbench.widgets.schedule.sentence import mark
 from workbench.widgets.schedule.side import policy_title
 
@@ -24,7 +24,6 @@ PROVIDERS = {
     "hpc-static": "HPC-Ops static",
     "fa3": "FlashAttention-3",
     "flashinfer": "FlashInfer",
-    "triton": "Triton",
     "torch": "torch SDPA",
     "read": "reading the same bytes",
 }
@@ -113,53 +112,57 @@ def figures_card(session: Session) -> FiguresCard:
 
 
 def best_of_each(figures: Sequence[Figure]) -> list[tuple[Figure, int]]:
-    """The fastest configuration of each provider and policy, with the number of configurations; fastest first."""
-    found: dict[tuple[str, str], tuple[Figure, int]] = {}
-    for figure in sorted(figures, key=lambda figure: figure.median_us):
-        key = (figure.provider, figure.policy)
-        best, count = found.get(key, (figure, 0))
-        found[key] = (best, count + 1)
-    return list(found.values())
+    """The fastest configuration of each provider and policy, with the number of configurations; fastest first.
+
+    Only the newest day of each counts: an older figure is of an older kernel.
+    """
+    groups: dict[tuple[str, str], list[Figure]] = {}
+    for figure in figures:
+        groups.setdefault((figure.provider, figure.policy), []).append(figure)
+    found = []
+    for group in groups.values():
+        newest = max(figure.date for figure in group)
+        current = [figure for figure in group if figure.date == newest]
+        found.append((min(current, key=lambda figure: figure.median_us), len(current)))
+    return sorted(found, key=lambda entry: entry[0].median_us)
 
 
 def sentence(best: Sequence[tuple[Figure, int]]) -> str:
     """Our fastest against the fastest of the others and the floor, in words."""
-    ours = next((figure for figure, _ in best if figure.provider == OURS), None)
-    rivals = [figure for figure, _ in best if figure.provider not in (OURS, FLOOR)]
+    ours = next((figure for figure, _ in best if figure.is_ours), None)
+    rivals = [figure for figure, _ in best if not figure.is_ours and figure.provider != FLOOR]
     floor = next((figure for figure, _ in best if figure.provider == FLOOR), None)
     if ours is None:
         return f"No time of ours, {text.plural(len(rivals), 'time')} of others." if rivals else "Only the floor."
-    words = f"{policy_title(ours.policy)} takes {text.us(ours.median_us)} \u00b5s"
+    words = f"Ours takes {text.us(ours.median_us)} \u00b5s under {policy_title(ours.policy)}"
     if floor is not None:
         words += f", {text.ratio(ours.median_us / floor.median_us)}\u00d7 the time of reading the same bytes"
     if rivals:
         rival = rivals[0]
         quotient = rival.median_us / ours.median_us
         faster = f"{text.ratio(quotient)}\u00d7 faster" if quotient >= 1 else f"{text.ratio(1 / quotient)}\u00d7 slower"
-        words += f". {faster} than {_title(rival)}, the fastest of the others"
+        words += f"; {faster} than {_title(rival)}, the fastest of the others"
     return words + "."
 
 
 def _lines(session: Session, best: Sequence[tuple[Figure, int]]) -> tuple[Line, ...]:
-    ours = [figure.policy for figure, _ in best if figure.provider == OURS]
+    ours = [figure.policy for figure, _ in best if figure.is_ours]
     brief = {*ours[:FEW], session.state.policy_a, session.state.policy_b}
-    picked = [(figure, count, figure.provider != OURS or figure.policy in brief) for figure, count in best]
+    picked = [(figure, count, not figure.is_ours or figure.policy in brief) for figure, count in best]
     longest = max(figure.high_us or figure.median_us for figure, _, is_brief in picked if is_brief)
     return tuple(_line(session, figure, count, longest, is_brief) for figure, count, is_brief in picked)
 
 
 def _line(session: Session, figure: Figure, count: int, longest: float, brief: bool) -> Line:
     state = session.state
-    ours = figure.provider == OURS
+    ours = figure.is_ours
     key = "".join(k for k, name in (("A", state.policy_a), ("B", state.policy_b)) if ours and name == figure.policy)
     low, high = figure.low_us or figure.median_us, figure.high_us or figure.median_us
     # By half the width of the interval, as it is nearly even about the median.
-    spread = f"\u00b1{text.us((high - low) / 2)}" if figure.low_us is not None else ""
-    if spread and (high - low) / 2 < 0.05:
-        spread = "\u00b1<0.1"
+    spread = f"\u00b1{text.fine_us((high - low) / 2)}" if figure.low_us is not None else ""
     return Line(
         key=key,
-        title=policy_title(figure.policy) if ours else _title(figure),
+        title=_title(figure),
         detail=_detail(figure, count),
         kind="ours" if ours else "floor" if figure.provider == FLOOR else "other",
         share=min(figure.median_us / longest, 1.0),
@@ -168,13 +171,15 @@ def _line(session: Session, figure: Figure, count: int, longest: float, brief: b
         median=text.us(figure.median_us),
         interval=spread,
         error=_error(figure),
-        modelled=_modelled(session, figure) if ours else "",
+        modelled=_modelled(session, figure) if figure.provider == "cuda" else "",
         source=f"{MARKS[figure.kind]} {figure.origin}",
         brief=brief,
     )
 
 
 def _title(figure: Figure) -> str:
+    if figure.is_ours:
+        return ("ours in Triton, " if figure.provider == "triton" else "ours, ") + policy_title(figure.policy)
     return PROVIDERS.get(figure.provider, figure.provider)
 
 
@@ -211,7 +216,8 @@ def _modelled(session: Session, figure: Figure) -> str:
     """The call by the cost model for the plan that was measured: its own CTAs and tile, not those on screen."""
     state = session.state
     arguments: dict[str, Any] = state.plan_arguments()
-    arguments["num_ctas"] = state.gpu.sms * int(figure.config.get("ctas_per_sm", state.ctas_per_sm))
+    resident = state.gpu.sms * int(figure.config.get("ctas_per_sm", state.ctas_per_sm))
+    arguments["num_ctas"] = int(figure.config.get("num_ctas", resident))
     arguments["tile"] = int(figure.config.get("tile", state.tile))
     try:
         plan = plan_decode(session.lengths, policy=session.policy(figure.policy), **arguments)
@@ -222,7 +228,7 @@ def _modelled(session: Session, figure: Figure) -> str:
 
 def _as_measured(session: Session, best: Sequence[tuple[Figure, int]]) -> tuple[Offer, ...]:
     """The settings of our fastest figure, where the screen has others."""
-    ours = next((figure for figure, _ in best if figure.provider == OURS), None)
+    ours = next((figure for figure, _ in best if figure.is_ours), None)
     if ours is None:
         return ()
     names = ("ctas_per_sm", "tile")

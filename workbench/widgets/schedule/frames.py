@@ -11,12 +11,14 @@ from workbench.schedule.problem import TILES
 from workbench.widgets import text
 from workbench.widgets.schedule.batches import PRESETS
 from workbench.widgets.schedule.failure import Failure
-from workbench.widgets.schedule.panel import ORDERS, UNITS
+from workbench.widgets.schedule.panel import LANES, ORDERS, UNITS
 from workbench.widgets.schedule.scene import SCALES
 from workbench.widgets.schedule.sentence import HEADINGS, PARTS
 from workbench.widgets.schedule.session import Session
 from workbench.widgets.schedule.side import Side, policy_title
 from workbench.widgets.schedule.state import METRICS, PARAMETERS, RANGES
+from workbench.widgets.schedule.summary import HEADINGS as MEASURED_HEADINGS
+from workbench.widgets.schedule.summary import STAGE_WORDS, TIMES
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,9 @@ def constants() -> dict[str, Any]:
         "caches": [["fp8", "FP8"], ["bf16", "BF16"]],
         "orders": [[order, {"cta": "CTA", "sm": "SM", "load": "Load"}[order]] for order in ORDERS],
         "units": [[unit, {"us": "\u00b5s", "tiles": "tiles"}[unit]] for unit in UNITS],
+        "lanes": [[lane, lane.capitalize()] for lane in LANES],
+        "times": [[kind, STAGE_WORDS[kind]] for kind in TIMES],
+        "measured_headings": list(MEASURED_HEADINGS),
         "scales": [[scale, scale.capitalize()] for scale in SCALES],
         "strips": [list(item) for item in METRICS.items()],
         "ranges": {name: list(limits) for name, limits in (RANGES | PARAMETERS).items()},
@@ -78,7 +83,7 @@ def settings(session: Session, pasted: str) -> dict[str, Any]:
     state, workload = session.state, session.workload
     names = (
         "ctas_per_sm", "policy_a", "policy_b", "tile", "min_process_len", "num_kv_heads", "q_len", "cache",
-        "order", "unit", "scale", "strip", "step",
+        "order", "unit", "scale", "strip", "step", "timeline", "lanes",
     )  # fmt: skip
     return {
         **{name: getattr(state, name) for name in names},

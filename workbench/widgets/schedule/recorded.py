@@ -19,7 +19,12 @@ from workbench.records import Store
 from workbench.records.rows import Row
 
 OPERATOR = "attention_decode"
-OURS, FLOOR = "workbench", "read"
+OURS = {"cuda": "cuda", "workbench": "cuda", "triton": "triton"}
+"""Our implementations by the provider that records name; the CUDA kernel had another name once."""
+
+FLOOR = "read"
+"""Provider of the kernel that only reads the same bytes."""
+
 GROUP, HEAD_DIM = 8, 128
 """Query heads a KV head, and elements a head, that the explorer's cost model is for."""
 
@@ -39,7 +44,7 @@ class Figure:
     Attributes
     ----------
     provider, policy : str
-        By their names in the record; the policy is "" where there is none.
+        Names as in the record, ours as :data:`OURS` has them; the policy is "" where there is none.
     median_us : float
     low_us, high_us : float or None
         95 % interval of the median.
@@ -67,6 +72,11 @@ class Figure:
     origin: str
     software: str
     date: str
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this project's code was measured."""
+        return self.provider in OURS.values()
 
 
 @dataclass(frozen=True)
@@ -114,11 +124,14 @@ class Library:
     def cases(self) -> dict[str, Lengths]:
         """KV lengths of each case that has a figure, by its name."""
         found = {}
-        for case in dict.fromkeys(str(row["case"]) for row in self.rows):
+        for case, path in {str(row["case"]): str(row["path"]) for row in self.rows}.items():
             try:
-                found[case] = workloads.workload(case)
-            except WorkbenchError:  # a case of an own record that is named by something else than its lengths
-                continue
+                found[case] = workloads.parse_lengths(case)
+            except WorkbenchError:  # named by something else than its lengths, which then are in the document
+                record = self._watched(lambda path=path: self.store.read(path))
+                given = record.workload.parameters.get("lengths") if record is not None else None
+                if isinstance(given, list):
+                    found[case] = np.array(given, np.int64)
         return found
 
     def case_of(self, lengths: Lengths) -> str:
@@ -223,7 +236,7 @@ def _figure(record: Any, origin: str) -> Figure:
     """The parts of a timing or a reference that the screen shows."""
     reference = record.kind == "reference"
     return Figure(
-        provider=record.provider,
+        provider=OURS.get(record.provider, record.provider),
         policy=record.policy or "",
         median_us=record.median_us,
         low_us=None if reference else record.low_us,

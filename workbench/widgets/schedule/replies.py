@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from workbench.widgets.schedule.card import make_card
+from workbench.widgets.schedule.figures import figures_card
 from workbench.widgets.schedule.frames import policy_entry, trace_row
 from workbench.widgets.schedule.side import Side
 from workbench.widgets.schedule.strip import Strip, long_lives, ticks
+from workbench.widgets.schedule.timeline_menu import timeline_menu
 
 if TYPE_CHECKING:
     from workbench.widgets.schedule.explorer import ScheduleExplorer
@@ -56,7 +59,10 @@ def _card(explorer: ScheduleExplorer, message: dict[str, Any]) -> Reply:
         return None
     request = int(side.plan.request[message["index"]])
     row = trace_row(session, request)
-    card = make_card(side, message["index"], sms=session.state.gpu.sms, sides=explorer.sides, trace_row=row)
+    card = make_card(
+        side, message["index"], sms=session.state.gpu.sms, sides=session.sides, trace_row=row,
+        measured=session.measured().get(side.key),
+    )  # fmt: skip
     place = {"side": message["side"], "index": message["index"], "frame": message["frame"]}
     return {**place, "title": card.title, "subtitle": card.subtitle, "rows": card.rows, "request": request}, []
 
@@ -66,6 +72,15 @@ def _rank(explorer: ScheduleExplorer, message: dict[str, Any]) -> Reply:
     if message["frame"] != explorer.frame["number"] or explorer.frame["fault"]:
         return None
     return {"frame": message["frame"], "entry": policy_entry(explorer.session, message["name"], compute=True)}, []
+
+
+def _figures(explorer: ScheduleExplorer, message: dict[str, Any]) -> Reply:
+    """What records hold for the screen: times, and which timelines could be shown."""
+    if message["frame"] != explorer.frame["number"] or explorer.frame["fault"]:
+        return None
+    session = explorer.session
+    card = asdict(figures_card(session))
+    return {"frame": message["frame"], "card": card, "timelines": asdict(timeline_menu(session))}, []
 
 
 def _more(explorer: ScheduleExplorer, message: dict[str, Any]) -> Reply:
@@ -146,6 +161,7 @@ REPLIES: dict[str, Callable[[ScheduleExplorer, dict[str, Any]], Reply]] = {
     "select": _select,
     "card": _card,
     "rank": _rank,
+    "figures": _figures,
     "more": _more,
     "brush": _brush,
     "file": _file,

@@ -43,7 +43,7 @@ def make_residual(measured: Measured, place: npt.NDArray[np.int64]) -> Residual:
     value = by_slot[place]
     known = value[np.isfinite(value)]
     limit = _round_up(max(float(np.abs(known).max(initial=0)), LEAST_US))
-    words = f"{limit:g}"
+    words = f"{limit:.6g}"
     return Residual(
         value.astype(np.float32), limit, f"+{words}", f"{text.MINUS}{words}",
         f"rms {text.fine_us(measured.residual_rms_us)}",
@@ -51,6 +51,6 @@ def make_residual(measured: Measured, place: npt.NDArray[np.int64]) -> Residual:
 
 
 def _round_up(value: float) -> float:
-    """The next of 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= value * (1 - 1e-9))
+    """The next number of two digits."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / step * (1 - 1e-9)) * step

@@ -263,7 +263,11 @@ def _legend(side: Side, selected: int | None, heavy: tuple[int, ...]) -> tuple[C
 def _footer(sides: Sequence[Side], measured: Mapping[str, Measured]) -> tuple[str, ...]:
     sources = dict.fromkeys(side.metrics.source for side in sides)
     decides = ("balanced decides by these times",) if any(side.plan.policy == "balanced" for side in sides) else ()
-    stamps = [f"{found.source}: stamps inside the kernel, {key}" for key, found in measured.items()]
+    origins = dict.fromkeys(found.source for found in measured.values())
+    stamps = [
+        f"{origin}: {' and '.join(key for key, found in measured.items() if found.source == origin)}"
+        for origin in origins
+    ]
     assumed = [side.key for side in sides if side.key not in measured]
     words = ASSUMED if len(assumed) == len(sides) else f"{ASSUMED} of {assumed[0]}" if assumed else "SMs as stamped"
     return (*(f"{mark(source)} {source}" for source in sources), *stamps, *decides, words, "K is 1,024 tokens")

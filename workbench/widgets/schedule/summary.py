@@ -14,14 +14,15 @@ TIMES = ("waiting", "streaming", "combining", "merge", "idle")
 """What a resident CTA's time until the makespan is made of, in the order of the bar."""
 
 STAGE_WORDS = {
-    "waiting": "waiting for bytes",
-    "streaming": "streaming",
-    "combining": "combining",
-    "merge": "merge",
-    "idle": "idle",
+    "waiting": "from the start of a chunk to its first bytes",
+    "streaming": "from its first bytes to its last",
+    "combining": "adding up what its warps have",
+    "merge": "waiting for the other pieces of a request, and adding them up",
+    "idle": "none of these, until the last CTA is done",
 }
+"""What each of them is."""
 
-HEADINGS = ("measured", "modelled", "difference", "SM busy: least", "mean", "most", "imbalance", "bins, rms")
+HEADINGS = ("measured", "modelled", "excess", "SM busy: least / mean / most", "imbalance", "bin ends, rms")
 """Titles of the cells, the bar's left out."""
 
 
@@ -61,14 +62,11 @@ def measured_rows(sides: Sequence[Side], measured: Mapping[str, Measured]) -> tu
 def _cells(found: Measured) -> tuple[Cell, ...]:
     excess = found.makespan_us - found.modelled_us
     share = excess / found.modelled_us if found.modelled_us else 0.0
-    least, mean, most = found.busy_us
     return (
         Cell(text.us(found.makespan_us), "\u00b5s", "measured_us"),
         Cell(text.us(found.modelled_us), "\u00b5s", "modelled_us"),
         Cell(text.signed(f"{100 * abs(share):.0f} %", share), "", "excess"),
-        Cell(text.us(least), "", "busy_least"),
-        Cell(text.us(mean), "", "busy_mean"),
-        Cell(text.us(most), "\u00b5s", "busy_most"),
+        Cell(" / ".join(map(text.us, found.busy_us)), "\u00b5s", "busy"),
         Cell(text.percent(found.imbalance), "", "imbalance"),
         Cell(text.fine_us(found.residual_rms_us), "\u00b5s", "residual_rms"),
     )
@@ -86,6 +84,6 @@ def in_words(rows: Sequence[MeasuredRow]) -> str:
     """The rows as sentences, for readers who cannot see them."""
     return " ".join(
         f"{row.key} measured: {row.cells[0].text} \u00b5s, modelled {row.cells[1].text}; SMs busy {row.cells[3].text} "
-        f"to {row.cells[5].text} \u00b5s, imbalance {row.cells[6].text}."
+        f"\u00b5s (least, mean, most), imbalance {row.cells[4].text}."
         for row in rows
     )

@@ -11,11 +11,9 @@ from workbench import devices
 from workbench.errors import InvalidArgument
 from workbench.measure.timeline import Timeline
 from workbench.schedule import resolve
-from workbench.widgets import text
 from workbench.widgets.schedule.measured import Measured, difference, lay_beside
-from workbench.widgets.schedule.offers import Offer
 from workbench.widgets.schedule.recorded import MARKS, Library, Shown
-from workbench.widgets.schedule.side import Side, policy_title
+from workbench.widgets.schedule.side import Side
 
 NONE, RECORDED, GIVEN = "none", "recorded", "given"
 """Values of the setting ``timeline``; besides them the name of one record."""
@@ -45,7 +43,7 @@ class Candidate:
 
 def given(timeline: Timeline) -> Candidate:
     """A timeline from Python. It does not say which GPU it is of, so neither does the screen."""
-    return Candidate(GIVEN, timeline, f"{MARKS['given']} measured: stamps of the timeline given")
+    return Candidate(GIVEN, timeline, f"{MARKS['given']} measured (timeline given)")
 
 
 def recorded(library: Library, shown: Shown) -> tuple[Candidate, ...]:
@@ -106,31 +104,6 @@ def settings_of(timeline: Timeline, gpu: devices.Gpu) -> dict[str, Any]:
     except InvalidArgument:
         return settings
     return settings
-
-
-def note(choice: str, candidates: Sequence[Candidate], sides: Sequence[Side], gpu: devices.Gpu) -> str:
-    """Why nothing is shown although a timeline was asked for; "" where it is shown, or none was."""
-    if choice == NONE or any(fitting(candidates, side, gpu.sms) for side in sides):
-        return ""
-    if not candidates:
-        return "No timeline of this workload is recorded."
-    if not sides:
-        return "There is no plan to lay it beside."
-    newest = candidates[0].timeline
-    reason = difference(newest, sides[0].plan, sms=gpu.sms)
-    return f"The timeline of {policy_title(newest.plan.policy)} is not shown: {reason}."
-
-
-def offers(candidates: Sequence[Candidate], gpu: devices.Gpu) -> tuple[Offer, ...]:
-    """Settings that give the plans of the timelines; only what differs in words is in the label."""
-    found = {}
-    for candidate in candidates:
-        plan = candidate.timeline.plan
-        if plan.num_ctas % gpu.sms == 0:
-            words = text.plural(plan.num_ctas // gpu.sms, "CTA")
-            label = f"{policy_title(plan.policy)}, {words} an SM"
-            found[label] = Offer(label, settings_of(candidate.timeline, gpu))
-    return tuple(found.values())
 
 
 def _short(value: object) -> str:

@@ -1,6 +1,7 @@
 // The answer above the bins: facts, sentence, table, legend; and below them, where the numbers come from.
 
 import { badge, el, fill, show } from "./dom.js";
+import { Measured } from "./measured.js";
 
 export class Answer {
   constructor(link, constants) {
@@ -11,13 +12,15 @@ export class Answer {
     this.table = el("table", { className: "wb-table" });
     this.legend = el("div", { className: "wb-legend", role: "group", "aria-label": "Requests" });
     this.footer = el("span", {});
-    this.node = el("div", { className: "wb-answer" }, this.sentence, this.table, this.legend);
+    this.measured = new Measured(constants);
+    this.node = el("div", { className: "wb-answer" }, this.sentence, this.table, this.measured.node, this.legend);
     this.observer = new ResizeObserver((entries) => this.#settle(entries));
     this.observer.observe(this.node);
   }
 
   show(frame) {
     const { scene, fault } = frame;
+    this.measured.show(scene);
     show(this.table, scene !== null);
     show(this.legend, scene !== null && scene.legend.length > 0);
     if (scene === null) {

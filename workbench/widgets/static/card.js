@@ -46,7 +46,7 @@ export class Card {
       return;
     }
     const rows = content.rows.flatMap(([label, text]) => [el("dt", {}, label), el("dd", {}, text)]);
-    const swatch = el("i", { className: "wb-swatch", style: { background: `var(--wb-request-${plot.panel.colour[segment]})` } });
+    const swatch = el("i", { className: "wb-swatch", style: { background: `var(--wb-request-${plot.panel.colour[segment] % plot.theme.requests.length})` } });
     fill(this.words, el("div", { className: "wb-card-title" }, swatch, el("b", {}, content.title),
       el("span", { className: "wb-muted" }, content.subtitle)), el("dl", {}, ...rows));
     this.#zoom(plot, segment);
@@ -69,7 +69,8 @@ export class Card {
     context.putImageData(rasterise(plot.panel, { width, height, from, pitch, scale, ratio }, plot.colours), 0, 0);
     context.strokeStyle = plot.theme.ink;
     context.lineWidth = 2 * ratio;
-    const top = height - plot.panel.end[segment] * scale;
-    context.strokeRect((column - from) * pitch, top, pitch - ratio, (plot.panel.end[segment] - plot.panel.start[segment]) * scale);
+    const [first, last] = plot.chunkOf(segment);
+    const top = height - plot.panel.end[last] * scale;
+    context.strokeRect((column - from) * pitch, top, pitch - ratio, (plot.panel.end[last] - plot.panel.start[first]) * scale);
   }
 }

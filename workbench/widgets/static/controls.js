@@ -3,6 +3,7 @@
 import { el, fill, show } from "./dom.js";
 import { menu, row, segmented, stepper } from "./fields.js";
 import { Policies } from "./policies.js";
+import { Timelines } from "./timelines.js";
 
 const TYPING_MS = 250;
 const GIVEN = "\u0000given";
@@ -27,6 +28,7 @@ export class Controls {
       scale: segmented("Scale", constants.scales, change("scale")),
     };
     this.policies = new Policies(link, constants.ranges);
+    this.timelines = new Timelines(link, constants);
     this.mark = el("span", { className: "wb-mark wb-right" });
     const f = this.fields;
     this.node = el("div", { className: "wb-controls", role: "group", "aria-label": "Settings" },
@@ -34,6 +36,7 @@ export class Controls {
       this.#section("GPU", f.gpu.node, row("CTAs / SM", f.ctas_per_sm)),
       this.#section(["Policy", this.mark], this.policies.node),
       this.#section("Kernel", row("Tile", f.tile), row("Floor", f.min_process_len), row("KV cache", f.cache)),
+      this.#section("Timeline", this.timelines.node),
       this.#section("View", row("Order", f.order, "o"), row("Unit", f.unit, "u"), row("Scale", f.scale, "y")));
   }
 
@@ -76,6 +79,7 @@ export class Controls {
     for (const [name, field] of Object.entries(this.fields)) field.show(settings[name]);
     fill(this.mark, `${frame.scene?.mark ?? ""} \u00b5s a call`);
     this.policies.show(frame);
+    this.timelines.show(frame);
   }
 
   close() {

@@ -6,11 +6,12 @@ const LIST = [
   ["\u2190 \u2192", "next CTA (in a chart)"], ["\u2191 \u2193", "chunk in the CTA"], ["Enter", "select the chunk's request"],
   ["z", "zoom to the selected request, and back"], ["+ \u2212", "zoom in and out; Ctrl + wheel too"], ["Esc", "close, zoom out"],
   ["[ ]", "step back, step on"], ["p n", "previous, next bad step"], ["Space", "play, pause"],
-  ["o", "order of the CTAs"], ["u", "\u00b5s or tiles"], ["y", "shared scale or own"], ["?", "this list"],
+  ["o", "order of the CTAs"], ["u", "\u00b5s or tiles"], ["y", "shared scale or own"],
+  ["t", "next timeline"], ["m", "measured, plan, or both"], ["r", "all recorded times"], ["?", "this list"],
 ];
 
 export class Keys {
-  constructor(root, link, constants, { panels, strip }) {
+  constructor(root, link, constants, { panels, strip, timelines, figures }) {
     const list = LIST.flatMap(([keys, text]) => [el("dt", {}, ...keys.split(" ").map((key) => el("kbd", {}, key))), el("dd", {}, text)]);
     const close = el("button", { type: "button", className: "wb-close", "aria-label": "Close", on: { click: () => this.toggle(false) } }, "\u00d7");
     this.help = el("div", { className: "wb-help", role: "dialog", "aria-label": "Shortcuts", hidden: true },
@@ -24,6 +25,7 @@ export class Keys {
     };
     const actions = {
       o: () => cycle("order", constants.orders), u: () => cycle("unit", constants.units), y: () => cycle("scale", constants.scales),
+      t: () => timelines.next(), m: () => link.frame.scene.measured.length && cycle("lanes", constants.lanes), r: () => figures.toggle(),
       z: () => panels.zoomToSelection(), "+": () => panels.zoomBy(0.5), "=": () => panels.zoomBy(0.5), "-": () => panels.zoomBy(2),
       "[": () => strip.move(-1), "]": () => strip.move(1), p: () => strip.bad(-1), n: () => strip.bad(1), " ": () => strip.play(),
       "?": () => this.toggle(), Escape: () => (this.help.hidden ? panels.clear() : this.toggle(false)),

@@ -110,17 +110,20 @@ export class Panels {
     const perColumn = space.width / (space.to - space.from);
     const at = (column) => `${LEFT + (column - space.from) * perColumn}px`;
     const tick = (column, text, className = "") => el("span", { className, style: { left: at(column) } }, text);
-    const place = this.panels[0].place;
+    const { place, sm } = this.panels[0];
     if (scene.order === "load") {
       return fill(this.axis, tick(space.from, "fullest", "wb-first"), tick(space.to, "emptiest", "wb-last"));
     }
-    const each = scene.order === "sm" ? scene.columns / scene.sms : 1;
-    const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((count) => count * each * perColumn >= 56) ?? 2000;
-    const name = scene.order === "sm" ? "SM" : "CTA";
+    // Columns where another CTA or SM begins, and how many pixels each of them has.
+    const counted = scene.order === "sm" ? sm : place;
+    const starts = [];
+    for (let column = 0; column < counted.length; column += 1) if (column === 0 || counted[column] !== counted[column - 1]) starts.push(column);
+    const each = (counted.length / starts.length) * perColumn;
+    const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((count) => count * each >= 56) ?? 2000;
     const ticks = [];
-    for (let i = Math.ceil(space.from / each / step) * step; i * each < space.to; i += step) {
-      const value = scene.order === "sm" ? i : place[i];
-      ticks.push(tick(i * each, ticks.length ? String(value) : `${name} ${value}`, ticks.length ? "" : "wb-first"));
+    for (const column of starts) {
+      if (counted[column] % step || column < space.from || column >= space.to) continue;
+      ticks.push(tick(column, ticks.length ? String(counted[column]) : `${scene.axis} ${counted[column]}`, ticks.length ? "" : "wb-first"));
     }
     return fill(this.axis, ...ticks);
   }
@@ -175,7 +178,8 @@ export class Panels {
       if (segment < 0) segment = Math.min(panel.offsets[Math.floor(this.space.from)], panel.end.length - 1);
       else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
         const column = plot.columnOf(segment);
-        const next = segment + (event.key === "ArrowUp" ? 1 : -1);
+        const [first, last] = plot.chunkOf(segment);
+        const next = event.key === "ArrowUp" ? last + 1 : first - 1;
         if (next >= panel.offsets[column] && next < panel.offsets[column + 1]) segment = next;
       } else segment = this.#neighbour(plot, segment, event.key === "ArrowRight" ? 1 : -1);
       if (segment >= 0) this.#point(at, segment);

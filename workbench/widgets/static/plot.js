@@ -3,6 +3,7 @@
 import { badge, el, fill } from "./dom.js";
 import { typed } from "./link.js";
 import { columnAt, columnEdges, lowestAt, rasterise } from "./raster.js";
+import { Residual } from "./residual.js";
 
 export const LEFT = 40;
 export const SILHOUETTE = 40;
@@ -11,16 +12,24 @@ const FONT = "600 11px";
 const LEAST_LABEL = 15; // pixels that a label of one digit takes
 const DASHES = { mean: [5, 3], bound: [1, 2] };
 const ENVELOPE_BELOW = 3; // CSS pixels a column
+const HALVES_FROM = 8; // CSS pixels a column from which plan and measurement stand beside each other in it
+const FAINT = new Set(["other", "modelled"]); // lines beside which the panel's own stand out
 
-const ARRAYS = {
+const LANE = {
   offsets: Uint32Array, start: Float32Array, foot: Float32Array, end: Float32Array, colour: Uint8Array,
-  descriptor: Int32Array, top: Float32Array, silhouette: Float32Array, place: Int32Array, late: Uint8Array,
+  descriptor: Int32Array, top: Float32Array,
 };
+const PANEL = { ...LANE, silhouette: Float32Array, place: Int32Array, sm: Int32Array, late: Uint8Array };
 
 export function readPanel(message) {
-  const panel = { ...message };
-  for (const [name, Type] of Object.entries(ARRAYS)) panel[name] = typed(Type, message[name]);
-  return panel;
+  return { ...read(message, PANEL), ghost: read(message.ghost, LANE), residual: read(message.residual, { value: Float32Array }) };
+}
+
+function read(message, arrays) {
+  if (!message) return null;
+  const result = { ...message };
+  for (const [name, Type] of Object.entries(arrays)) result[name] = typed(Type, message[name]);
+  return result;
 }
 
 export class Plot {
@@ -30,18 +39,19 @@ export class Plot {
     this.overlay = el("canvas", { className: "wb-overlay", tabindex: 0, role: "img" });
     this.labels = el("div", { className: "wb-panel-labels" });
     this.box = el("div", { className: "wb-plot" }, this.canvas, this.overlay, this.labels);
-    this.node = el("div", { className: "wb-panel" }, this.title, this.box);
+    this.residual = new Residual();
+    this.node = el("div", { className: "wb-panel" }, this.title, this.box, this.residual.node);
   }
 
   draw(panel, layout, unit, space, theme, colours) {
     Object.assign(this, { panel, layout, space, theme });
-    this.#texts(unit);
     const ratio = window.devicePixelRatio || 1;
     const { width } = space;
     this.geometry = {
       width: Math.round(width * ratio), height: Math.round(layout.height * ratio), ratio,
       from: space.from, pitch: (width / (space.to - space.from)) * ratio, scale: layout.scale * ratio,
     };
+    this.#texts(unit);
     const across = width + 6 + space.silhouette;
     for (const canvas of [this.canvas, this.overlay]) {
       const [w, h] = [Math.round(across * ratio), Math.round((layout.height + TOP) * ratio)];
@@ -60,12 +70,18 @@ export class Plot {
     this.#silhouette(context);
     this.#lines(context, across);
     this.#blocks(context);
+    this.residual.draw(panel.residual, { geometry: this.geometry, space, theme, left: LEFT });
+  }
+
+  // Whether plan and measurement stand beside each other in each column.
+  get halves() {
+    return this.panel.ghost !== null && this.geometry.pitch / this.geometry.ratio >= HALVES_FROM;
   }
 
   #texts(unit) {
     const { panel, layout, space } = this;
     fill(this.title, el("span", { className: "wb-axis-unit" }, unit), badge(panel.key), el("b", {}, panel.title),
-      el("span", { className: "wb-note" }, panel.note), el("span", { className: "wb-note wb-right" }, panel.note_right),
+      el("span", { className: "wb-note" }, panel.note), this.#key(), el("span", { className: "wb-note wb-right" }, panel.note_right),
       el("span", { className: "wb-note wb-running" }, "CTAs still running"));
     this.title.style.width = `${LEFT + space.width}px`;
     this.overlay.setAttribute("aria-label",
@@ -79,6 +95,13 @@ export class Plot {
     fill(this.labels, ...ticks, ...lines);
   }
 
+  // How plan and measurement are told apart.
+  #key() {
+    if (!this.panel.ghost) return null;
+    const [look, words] = this.halves ? ["wb-key-halves", "pale: plan, full: measured"] : ["wb-key-cap", "planned end"];
+    return el("span", { className: "wb-note wb-ghost-key" }, el("i", { className: look }), words);
+  }
+
   #grid(context, ratio) {
     context.globalCompositeOperation = "destination-over"; // bins are pixels put over everything: the grid goes below
     context.fillStyle = this.theme.grid;
@@ -90,9 +113,12 @@ export class Plot {
   }
 
   #bins(context, ratio, colours) {
-    const { panel, geometry, theme } = this;
-    context.putImageData(rasterise(panel, geometry, colours), 0, Math.round(TOP * ratio));
-    if (geometry.pitch / ratio >= ENVELOPE_BELOW) return;
+    const { panel, geometry, theme, halves } = this;
+    const image = rasterise(panel, geometry, colours, halves ? 1 : 0);
+    if (halves) rasterise(panel.ghost, geometry, colours.ghost, -1, image);
+    context.putImageData(image, 0, Math.round(TOP * ratio));
+    const outlined = panel.ghost && !halves;
+    if (geometry.pitch / ratio >= ENVELOPE_BELOW && !outlined) return;
     // Columns too narrow to be told apart: their outline, and below one pixel each also the lowest of those that share it.
     const base = Math.round(TOP * ratio) + geometry.height;
     const outline = (heightAt, style) => {
@@ -106,8 +132,27 @@ export class Plot {
         before = y;
       }
     };
+    if (outlined) return void this.#caps(context, base);
     outline((x) => panel.top[columnAt(panel, x, geometry.from, geometry.pitch)], `${theme.ink}66`);
     if (geometry.pitch < 1) outline((x) => lowestAt(panel, x, geometry.from, geometry.pitch), theme.background);
+  }
+
+  // Where the plan ends each column, as a line across it: with a rim, to be seen on dark and on pale stages.
+  #caps(context, base) {
+    const { panel: { ghost }, geometry: { from, pitch, scale, ratio, width }, theme } = this;
+    const thick = Math.max(Math.round(ratio), 1);
+    for (const [style, rim] of [[theme.background, thick], [theme.ink, 0]]) {
+      context.fillStyle = style;
+      const cap = (column, left, right) => {
+        if (ghost.top[column] > 0) context.fillRect(left, base - Math.round(ghost.top[column] * scale) - rim, right - left, thick + 2 * rim);
+      };
+      if (pitch < 1) for (let x = 0; x < width; x += 1) cap(columnAt(ghost, x, from, pitch), x, x + 1);
+      for (let column = Math.floor(from); pitch >= 1 && column < ghost.top.length; column += 1) {
+        const [left, right] = columnEdges(column, from, pitch, ratio);
+        if (left >= width) break;
+        cap(column, Math.max(left, 0), Math.min(right, width));
+      }
+    }
   }
 
   y(value) {
@@ -135,7 +180,7 @@ export class Plot {
 
   #late(context) {
     const { panel, geometry, layout } = this;
-    const highest = Math.min(...layout.labels.filter(({ kind }) => kind !== "other").map(({ y }) => y), layout.height);
+    const highest = Math.min(...layout.labels.filter(({ kind }) => !FAINT.has(kind)).map(({ y }) => y), layout.height);
     context.fillStyle = this.theme.ink;
     for (let column = 0; column < panel.late.length; column += 1) {
       if (!panel.late[column]) continue;
@@ -182,6 +227,7 @@ export class Plot {
       context.lineTo(left + (wide * (count - i - 1)) / count, y);
     }
     context.closePath();
+    context.lineWidth = 1;
     context.fillStyle = this.theme.grid;
     context.fill();
     context.strokeStyle = this.theme.slate;
@@ -192,7 +238,7 @@ export class Plot {
     const half = (y) => Math.round(y) + 0.5;
     context.lineWidth = 1;
     for (const { kind, y } of this.layout.labels) {
-      context.strokeStyle = kind === "other" ? this.theme.slate : this.theme.ink;
+      context.strokeStyle = FAINT.has(kind) ? this.theme.slate : this.theme.ink;
       context.setLineDash(DASHES[kind] ?? []);
       context.beginPath();
       context.moveTo(0, half(y));
@@ -213,10 +259,12 @@ export class Plot {
     if (x < 0 || x >= this.space.width) return -1;
     const column = columnAt(panel, x * geometry.ratio, geometry.from, geometry.pitch);
     const value = (layout.height + TOP - y) / layout.scale;
-    for (let i = panel.offsets[column]; i < panel.offsets[column + 1]; i += 1) {
-      if (panel.start[i] <= value && value < panel.end[i]) return i;
+    const [left, right] = columnEdges(column, geometry.from, geometry.pitch, geometry.ratio);
+    if (this.halves && x * geometry.ratio < (left + right) / 2) {
+      const planned = inColumn(panel.ghost, column, value);
+      return planned < 0 ? -1 : panel.descriptor.indexOf(panel.ghost.descriptor[planned]);
     }
-    return -1;
+    return inColumn(panel, column, value);
   }
 
   columnOf(segment) {
@@ -229,12 +277,23 @@ export class Plot {
     return low;
   }
 
-  // Box of a segment in CSS pixels of the overlay.
+  // First and last segment of the chunk that a segment is a stage of.
+  chunkOf(segment) {
+    const { offsets, descriptor } = this.panel;
+    const column = this.columnOf(segment);
+    let [first, last] = [segment, segment];
+    while (first > offsets[column] && descriptor[first - 1] === descriptor[segment]) first -= 1;
+    while (last + 1 < offsets[column + 1] && descriptor[last + 1] === descriptor[segment]) last += 1;
+    return [first, last];
+  }
+
+  // Box of a segment's chunk in CSS pixels of the overlay.
   boxOf(segment) {
     const { ratio, from, pitch } = this.geometry;
+    const [first, last] = this.chunkOf(segment);
     const [left, right] = columnEdges(this.columnOf(segment), from, pitch, ratio);
-    const top = TOP + this.y(this.panel.end[segment]);
-    return { left: left / ratio, width: (right - left) / ratio, top, height: TOP + this.y(this.panel.start[segment]) - top };
+    const top = TOP + this.y(this.panel.end[last]);
+    return { left: left / ratio, width: (right - left) / ratio, top, height: TOP + this.y(this.panel.start[first]) - top };
   }
 
   // Marks a segment and a range being dragged; either may be absent.
@@ -257,4 +316,12 @@ export class Plot {
     context.lineWidth = 2;
     context.strokeRect(left - 1, top - 1, width + 2, height + 2);
   }
+}
+
+// The segment of a lane's column at a height, or -1.
+function inColumn(lane, column, value) {
+  for (let i = lane.offsets[column]; i < lane.offsets[column + 1]; i += 1) {
+    if (lane.start[i] <= value && value < lane.end[i]) return i;
+  }
+  return -1;
 }

@@ -3,14 +3,20 @@
 import { rgb } from "./theme.js";
 
 const GAP_FROM = 4; // CSS pixels a column from which neighbours are parted
+const GHOST = 0.55; // opacity of a plan that stands beside its measurement
 const DENSE = 4; // device pixels a segment below which edges are blended instead of snapped
 
-// Colours of each class: body and fixed part, as [r, g, b, packed].
+// Colours of each shade: body and pale part, as [r, g, b, packed]; of a plan beside its measurement at GHOST of that.
 export function shades(theme, background) {
   const pale = (colour) => colour.map((value, i) => value * theme.foot_share + background[i] * (1 - theme.foot_share));
   const packed = (colour) => [...colour, pack(...colour, 255)];
-  const bodies = theme.requests.map(rgb);
-  return { bodies: bodies.map(packed), feet: bodies.map(pale).map(packed) };
+  const bodies = theme.shades.map(rgb);
+  const faint = (colour) => colour.map((value, i) => value * GHOST + background[i] * (1 - GHOST));
+  const feet = bodies.map(pale);
+  return {
+    bodies: bodies.map(packed), feet: feet.map(packed),
+    ghost: { bodies: bodies.map(faint).map(packed), feet: feet.map(faint).map(packed) },
+  };
 }
 
 // The column that stands for device pixel x: where several share it, the fullest, so that no straggler is lost.
@@ -39,9 +45,9 @@ export function columnEdges(column, from, pitch, ratio) {
   return [left, pitch / ratio >= GAP_FROM ? Math.max(right - Math.round(ratio), left + 1) : right];
 }
 
-// Draws the visible columns into an ImageData of the plot's size in device pixels.
-export function rasterise(panel, { width, height, from, pitch, scale, ratio }, colours) {
-  const image = new ImageData(width, height);
+// Draws the visible columns into an ImageData of the plot's size in device pixels, or only one half of each column:
+// -1 the left one, 1 the right one.
+export function rasterise(panel, { width, height, from, pitch, scale, ratio }, colours, half = 0, image = new ImageData(width, height)) {
   const pixels = new Uint32Array(image.data.buffer);
   const strip = new Uint32Array(height);
   const paint = (column, left, right) => {
@@ -56,7 +62,9 @@ export function rasterise(panel, { width, height, from, pitch, scale, ratio }, c
   if (pitch >= 1) {
     const last = Math.min(Math.ceil(from + width / pitch), panel.top.length);
     for (let column = Math.max(Math.floor(from), 0); column < last; column += 1) {
-      const [left, right] = columnEdges(column, from, pitch, ratio);
+      let [left, right] = columnEdges(column, from, pitch, ratio);
+      if (half < 0) right = (left + right) >> 1;
+      if (half > 0) left = (left + right) >> 1;
       if (right > 0 && left < width) paint(column, Math.max(left, 0), Math.min(right, width));
     }
   } else {

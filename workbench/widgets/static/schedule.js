@@ -3,6 +3,7 @@
 import { Answer } from "./answer.js";
 import { Controls } from "./controls.js";
 import { el, show } from "./dom.js";
+import { Figures } from "./figures.js";
 import { Files } from "./files.js";
 import { Keys } from "./keys.js";
 import { Link } from "./link.js";
@@ -21,13 +22,14 @@ function render({ model, el: host }) {
   const controls = new Controls(link, constants);
   const answer = new Answer(link, constants);
   const panels = new Panels(link);
+  const figures = new Figures(link);
   const strip = new Strip(link, constants);
   const files = new Files(link, () => theme.name);
   const slow = el("span", { className: "wb-status", role: "status", hidden: true }, "waiting for the kernel");
   const lost = el("span", { className: "wb-status wb-lost", role: "alert", hidden: true }, "no kernel behind this view: run its cell again");
   const root = el("div", { className: "wb-explorer", role: "region", "aria-label": "Schedule explorer" });
-  const keys = new Keys(root, link, constants, { panels, strip });
-  const main = el("div", { className: "wb-main" }, answer.node, panels.node, strip.node);
+  const keys = new Keys(root, link, constants, { panels, strip, figures, timelines: controls.timelines });
+  const main = el("div", { className: "wb-main" }, answer.node, panels.node, strip.node, figures.node);
   root.append(
     el("header", { className: "wb-header" }, el("b", {}, "Schedule"), answer.header, el("span", { className: "wb-right" }), slow, lost, files.node, keys.button),
     el("div", { className: "wb-body" }, controls.node, main),
@@ -41,6 +43,7 @@ function render({ model, el: host }) {
     strip.stop();
   };
   panels.onRedraw = () => draw();
+  figures.onTimelines = (menu) => controls.timelines.arrived(menu);
 
   function draw() {
     if (!theme || width === 0) return;
@@ -49,6 +52,7 @@ function render({ model, el: host }) {
     controls.show(frame);
     answer.show(frame);
     panels.show(frame, theme, width);
+    figures.show(frame);
     strip.show(frame, theme, panels.space?.width ?? width - 192);
     root.dataset.frame = frame.number;
     root.dispatchEvent(new CustomEvent("wb-drawn", { detail: { number: frame.number, started, ended: performance.now() } }));
@@ -57,6 +61,7 @@ function render({ model, el: host }) {
   const unwatch = watchTheme(root, constants.themes, (chosen) => {
     theme = chosen;
     theme.requests.forEach((colour, at) => root.style.setProperty(`--wb-request-${at}`, colour));
+    for (const [stage, colour] of Object.entries(theme.stages)) root.style.setProperty(`--wb-stage-${stage}`, colour);
     draw();
   });
   const resized = new ResizeObserver(() => {
@@ -74,6 +79,7 @@ function render({ model, el: host }) {
     unwatch();
     controls.close();
     answer.close();
+    figures.close();
     strip.close();
     link.close();
   };

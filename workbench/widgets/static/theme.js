@@ -28,7 +28,7 @@ export function watchTheme(root, themes, apply) {
     current = name;
     const theme = themes[name];
     root.classList.toggle("wb-dark", name === "dark");
-    for (const key of ["background", "ink", "slate", "muted", "line", "grid", "accent"]) {
+    for (const key of ["background", "ink", "slate", "muted", "line", "grid", "accent", "later", "earlier"]) {
       root.style.setProperty(`--wb-${key}`, theme[key]);
     }
     apply({ ...theme, name });
