@@ -38,9 +38,10 @@ doctor: $(VENV)/.installed-$(SET) ## say what this machine has and what each abs
 test: lint ## everything CI runs: lint, types, tests, notebooks, browser, wheel
 	$(PY) -m pytest $(PYTEST_ARGS)
 
-test-gpu: $(VENV)/.installed-test ## the tests that need an NVIDIA GPU
-	@$(PY) -c 'import ctypes; raise SystemExit(ctypes.CDLL("libcuda.so.1").cuInit(0))' 2>/dev/null || \
+test-gpu: ## the tests that need an NVIDIA GPU
+	@$(PYTHON) -c 'import ctypes; raise SystemExit(ctypes.CDLL("libcuda.so.1").cuInit(0))' 2>/dev/null || \
 		{ echo "No usable NVIDIA GPU on this machine: nothing to run. make test covers what needs none."; exit 1; }
+	@$(MAKE) --no-print-directory $(VENV)/.installed-test
 	$(PY) -m pytest -m gpu
 
 compile-all: $(VENV)/.installed-test ## compile every configuration of the kernels (hours; ARGS="--head-dim 128" for a part)

@@ -4,7 +4,7 @@
     python tools/compile_all.py --head-dim 128 --group 8 --q-len 1
     python tools/compile_all.py --csv kernels.csv      # a line a kernel
 
-Exit status: 0 when all compiled, 1 when some did not; the table names them.
+Exit status: 0 when all compiled, 1 when some did not (the table names them), 2 when what was asked for does not exist.
 """
 
 from __future__ import annotations
@@ -101,6 +101,16 @@ def write_csv(path: Path, found: list[tuple[str, AttentionShape, AttentionConfig
 
 
 def main() -> int:
+    from workbench.errors import WorkbenchError
+
+    try:
+        return run()
+    except WorkbenchError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def run() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS)
     parser.add_argument("--head-dim", nargs="+", type=int, metavar="D")
@@ -113,10 +123,13 @@ def main() -> int:
     from rich.console import Console
     from rich.progress import Progress
 
+    from workbench.cli.files import check_writable
     from workbench.errors import CompileError
     from workbench.gpu.ahead import compile_ahead, cores
     from workbench.ops.attention_decode.cuda import job
 
+    if arguments.csv:
+        check_writable(arguments.csv)
     console = Console()
     wanted = list(kernels(arguments))
     start = time.perf_counter()

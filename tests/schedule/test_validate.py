@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from tests.schedule import oracle
 from tests.schedule.strategies import policies, problems
 from workbench.errors import InvalidPlan
-from workbench.schedule import DecodeProblem, plan_from_bins
+from workbench.schedule import DecodeProblem, plan_decode, plan_from_bins
 from workbench.schedule.validate import MOST_PROBLEMS
 
 Bins = list[list[tuple[int, int, int, int]]]
@@ -202,3 +205,22 @@ def test_what_is_said_to_be_missing_or_twice_is_so(case: tuple[DecodeProblem, Bi
     found = plan_from_bins(problem, "planted", bins).problems()
     assert {(p.kv_head, p.request) for p in found if p.kind == "missing"} == unread
     assert {(p.kv_head, p.request) for p in found if p.kind == "twice"} == twice
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kv_head": [0]}, r"the columns have shapes kv_head \(1,\), request \(2,\)"),
+        ({"first_tile": [[0, 2]]}, r"first_tile \(1, 2\)"),
+        ({"bin_offsets": []}, "bin_offsets must run from 0 to the 2 descriptors"),
+        ({"bin_offsets": [0]}, "bin_offsets must run from 0 to the 2 descriptors"),
+        ({"bin_offsets": [0, 1, 9]}, "bin_offsets must run from 0 to the 2 descriptors"),
+        ({"bin_offsets": [-1, 1, 2]}, "bin_offsets must run from 0 to the 2 descriptors"),
+        ({"bin_offsets": [0, 2, 1, 2]}, "bin_offsets must not decrease"),
+    ],
+)
+def test_columns_that_do_not_belong_together_are_one_problem(changes: dict[str, list[int]], words: str) -> None:
+    plan = plan_decode([200], num_kv_heads=1, num_ctas=2, policy=lambda *_: [[(0, 0, 0, 2)], [(0, 0, 2, 2)]])
+    broken = replace(plan, **{name: np.array(values) for name, values in changes.items()})
+    with pytest.raises(InvalidPlan, match=words):
+        broken.validate()

@@ -20,7 +20,7 @@ class Problem:
     Attributes
     ----------
     kind : str
-        ``"outside"``, ``"empty piece"``, ``"twice"``, ``"missing"`` or ``"more"``.
+        ``"outside"``, ``"empty piece"``, ``"twice"``, ``"missing"``, ``"malformed"`` or ``"more"``.
     message : str
         What is wrong, and where.
     request, kv_head : int or None
@@ -60,7 +60,21 @@ def _where(plan: DecodePlan, request: int, kv_head: int) -> str:
     return f"request {request}" + (f", KV head {kv_head}" if plan.num_kv_heads > 1 else "")
 
 
+def _shape_problem(plan: DecodePlan) -> str | None:
+    """What keeps the columns from being read at all; None where they can be."""
+    sizes = {name: getattr(plan, name).shape for name in ("kv_head", "request", "first_tile", "num_tiles")}
+    if len(set(sizes.values())) != 1 or len(next(iter(sizes.values()))) != 1:
+        return f"the columns have shapes {', '.join(f'{name} {shape}' for name, shape in sizes.items())}; one is meant"
+    offsets = plan.bin_offsets
+    if offsets.ndim != 1 or not offsets.size or offsets[0] != 0 or offsets[-1] != plan.num_descriptors:
+        return f"bin_offsets must run from 0 to the {plan.num_descriptors} descriptors"
+    return "bin_offsets must not decrease" if (np.diff(offsets) < 0).any() else None
+
+
 def _problems(plan: DecodePlan) -> Iterator[Problem]:
+    if wrong := _shape_problem(plan):
+        yield Problem("malformed", wrong)
+        return
     tiles = plan.problem.tiles
     head, request = plan.kv_head, plan.request
     first = plan.first_tile.astype(np.int64)

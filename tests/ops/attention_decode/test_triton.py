@@ -98,6 +98,16 @@ def test_the_pieces_matter() -> None:
     assert "relative error" in str(judge(out, lse, Reference.of(inputs), 1, LIMITS["bf16"]).complaints)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("lengths", [(), (0,), (0, 0, 0)], ids=str)
+def test_batches_without_a_token(policy: str, lengths: tuple[int, ...]) -> None:
+    """A static grid of them has no CTA, and the zeros have to be written all the same."""
+    case = Case(head_dim=64, group=2, kv_heads=2, lengths=lengths, policy=policy)
+    inputs = case.inputs("cpu")
+    out, lse = attend(case, inputs)
+    assert not judge(out, lse, Reference.of(inputs), 1, LIMITS["fp8"]).complaints
+
+
 def test_a_map_is_planned_where_none_is_given() -> None:
     case = Case(head_dim=64, group=2, lengths=(100, 0, 40))
     inputs = case.inputs("cpu")

@@ -45,7 +45,7 @@ def upload_plan(plan: DecodePlan, device: torch.device | str = "cuda") -> TaskMa
         q_len=plan.q_len,
         tile=plan.tile,
         num_ctas=plan.num_ctas,
-        num_bins=plan.num_bins,
+        num_bins=_grid(plan),
         batch=plan.problem.batch,
         max_seq_len=int(plan.lengths.max(initial=0)),
         rows=rows.shape[0],
@@ -79,6 +79,11 @@ def _device(given: torch.device | str) -> torch.device:
     return device
 
 
+def _grid(plan: DecodePlan) -> int:
+    """CTAs that run a plan: its bins, and one for a grid of none, which has to write the zeros of empty requests."""
+    return max(plan.num_bins, 1)
+
+
 def descriptor_rows(plan: DecodePlan) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
     """The device form of a plan: int32 rows [descriptors, 12], empty requests, and slots for partial results.
 
@@ -91,7 +96,7 @@ def descriptor_rows(plan: DecodePlan) -> tuple[np.ndarray[Any, Any], np.ndarray[
     first[plan.bin_offsets[:-1][counts > 0]] = True
     index = np.empty(plan.num_descriptors, np.int64)
     index[first] = d["cta"][first]
-    index[~first] = plan.num_bins + np.arange(int((~first).sum()))
+    index[~first] = _grid(plan) + np.arange(int((~first).sum()))
     following = np.full(plan.num_descriptors, -1, np.int64)
     if plan.num_descriptors:
         same = d["cta"][1:] == d["cta"][:-1]
@@ -109,7 +114,7 @@ def descriptor_rows(plan: DecodePlan) -> tuple[np.ndarray[Any, Any], np.ndarray[
     number = np.empty(item.size, np.int64)
     number[by_item] = np.arange(item.size) - np.maximum.accumulate(np.where(start, np.arange(item.size), 0))
 
-    rows = np.zeros((plan.num_bins + int((~first).sum()), DESCRIPTOR_INTS), np.int32)
+    rows = np.zeros((_grid(plan) + int((~first).sum()), DESCRIPTOR_INTS), np.int32)
     rows[:, 8] = -1
     columns = (
         d["request"], d["kv_head"], d["first_token"], d["num_tokens"],
