@@ -16,9 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from workbench.errors import MissingDependency
 from workbench.ops.attention_decode.config import AttentionShape, default_config, space
 from workbench.workloads import MIXES
 
-ROOT = Path(__file__).resolve().parents[1]
+VARIANTS = 3
 POLICIES = ("balanced", "hpc-ops", "fixed_splits(8)")
 FOUR = (
     "gpu__time_duration.sum",
@@ -71,6 +72,7 @@ def one_from_a_notebook(store: Path) -> dict[str, Any]:
     said: dict[str, Any] = json.loads(result.read_text())
     result.unlink()
     said |= {"with_kernel_start_s": time.monotonic() - began, "limit_s": NOTEBOOK_LIMIT}
+    print(f"notebook: {said['seconds']:.1f} s, event loop still for {said['longest_gap_s'] * 1000:.0f} ms at most")
     return said
 
 
@@ -94,7 +96,7 @@ def matrix() -> list[Request]:
         request("attention_decode", setting, mix, policy=policy, metrics=("overview", "schedule"))
         for mix in MIXES
         for policy in POLICIES
-        for setting in configurations(3)
+        for setting in configurations(VARIANTS)
     ]
 
 
@@ -150,25 +152,25 @@ def main() -> None:
     document: dict[str, Any] = {"tools": find_tools().words, "cpus": os.cpu_count()}
     print(document["tools"], flush=True)
 
-    def keep(name: str, value: dict[str, Any]) -> None:
-        document[name] = value
+    stages: dict[str, Callable[[], dict[str, Any]]] = {
+        "notebook": lambda: one_from_a_notebook(arguments.store.resolve()),
+        "ten": lambda: {"limit_s": TEN_LIMIT, **run("ten", ten(), arguments.store, keep_report=False)},
+        "reports": lambda: run("reports", with_reports(), arguments.store),
+        "matrix": lambda: run(
+            "matrix", matrix(), arguments.store, group=len(POLICIES) * VARIANTS, keep_report=False, timeout_s=300
+        ),
+    }
+    failed = []
+    for name in (name for name in stages if name in chosen):
+        try:
+            document[name] = stages[name]()
+        except Exception as error:  # the other stages may still have something to say
+            traceback.print_exc()
+            print(getattr(error, "log", ""), flush=True)
+            failed.append(name)
         if arguments.write:  # after each, so that a limit of the whole run does not lose what there is
             arguments.write.write_text(json.dumps(document, indent=1))
-
-    if "notebook" in chosen:
-        said = one_from_a_notebook(arguments.store.resolve())
-        print(f"notebook: {said['seconds']:.1f} s, event loop still for {said['longest_gap_s'] * 1000:.0f} ms at most")
-        keep("notebook", said)
-    if "ten" in chosen:
-        keep("ten", {"limit_s": TEN_LIMIT, **run("ten", ten(), arguments.store, keep_report=False)})
-    if "reports" in chosen:
-        keep("reports", run("reports", with_reports(), arguments.store))
-    if "matrix" in chosen:
-        size = len(POLICIES) * 3
-        keep("matrix", run("matrix", matrix(), arguments.store, group=size, keep_report=False, timeout_s=300))
-    subprocess.run(
-        [sys.executable, "-m", "workbench", "records", "--kind", "nsight", "--store", arguments.store], check=True
-    )
+    sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
 
 if __name__ == "__main__":

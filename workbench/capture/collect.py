@@ -37,9 +37,10 @@ SCRUB_BYTES = 256 << 20
 def run(path: Path) -> None:
     """Do the job in a folder; an error is written there and raised."""
     folder = JobFolder(path)
-    end_with_parent()
     try:
         job = folder.job()
+        if os.getppid() == job.asked_by:  # not under ncu, whose child may have any standard input
+            end_with_parent()
         if job.counters:
             with_counters(folder, job)
         else:

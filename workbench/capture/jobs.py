@@ -51,6 +51,8 @@ class Job(BaseModel):
     timeline: bool
     paths: tuple[str, ...] = ()
     """Folders that Python looks for modules in, before its own."""
+    asked_by: int
+    """The process that waits for this one."""
 
 
 @dataclass(frozen=True)

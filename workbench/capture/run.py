@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -78,6 +79,7 @@ def run_group(
         counters=first.counters,
         timeline=first.timeline,
         paths=settings.paths,
+        asked_by=os.getpid(),
     )
     progressed("waiting for other captures", 0, len(requests))
     with only_one(cancelled), job_folder(job) as folder:
