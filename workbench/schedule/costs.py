@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 
 from workbench import devices
 from workbench.errors import InvalidArgument
+from workbench.schedule import fitted
 
 CACHE_BYTES = {"fp8": 1, "bf16": 2}
 """Bytes an element of the KV cache, by cache type."""
@@ -76,12 +77,22 @@ def _modelled(gpu: devices.Gpu) -> CostConstants:
 
 
 TABLE: dict[str, CostConstants] = {}
-"""Constants fitted to measurements, by GPU name. A GPU that is not here gets modelled ones."""
+"""Constants of one's own, by GPU name; they go before those that the package has."""
 
 
-def constants(gpu: devices.Gpu) -> CostConstants:
-    """The constants of ``gpu``: measured where :data:`TABLE` has them, modelled otherwise."""
-    return TABLE.get(gpu.name) or _modelled(gpu)
+def constants(gpu: devices.Gpu, cache: str = "fp8") -> CostConstants:
+    """The constants of ``gpu``: those of :data:`TABLE`, else fitted to measurements of this cache type, else modelled.
+
+    Raises
+    ------
+    FitError
+        The package's file of fitted constants is damaged.
+    """
+    if gpu.name in TABLE:
+        return TABLE[gpu.name]
+    if devices.CATALOGUE.get(gpu.name) == gpu and (fit := fitted.read(gpu.name).get(cache)):
+        return CostConstants(**fit["constants"], source=fit["source"])
+    return _modelled(gpu)
 
 
 @dataclass(frozen=True)
@@ -182,7 +193,7 @@ def cost_model(
         raise InvalidArgument(f"head_dim is {head_dim!r}. The kernels take 64, 128 or 256.")
     if isinstance(group, bool) or not isinstance(group, int) or not 1 <= group <= 16:
         raise InvalidArgument(f"group is {group!r}. Give the query heads a KV head, 1 to 16.")
-    return CostModel(device.name, cache, group, head_dim, constants(device), device.sms)
+    return CostModel(device.name, cache, group, head_dim, constants(device, cache), device.sms)
 
 
 def given_or_default(cost: CostModel | None) -> CostModel:

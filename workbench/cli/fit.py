@@ -1,0 +1,91 @@
+"""``workbench fit``: the cost model's constants from measured calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from workbench.cli import options
+from workbench.cli.files import check_writable, write_whole
+from workbench.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from workbench.measure.fit import Fit
+
+
+def fit(
+    store: Annotated[Path, typer.Argument(help="Folder of a store with timings and timelines of decode attention.")],
+    gpu: options.Gpu = "H200",
+    cache: Annotated[
+        list[str] | None, typer.Option(help="fp8 or bf16; repeat for both. Default: those that were measured.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the constants as JSON; the package reads its own from schedule/fitted_constants."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Fit the cost model's constants to measured calls, and say how far they are from cases they did not see.
+
+    The fit begins with the model's present constants. Exits with 0 when done and with 1 or 2 for records that cannot be
+    used.
+    """
+    from workbench import devices
+    from workbench.measure.fit import error_of
+    from workbench.measure.fit import fit as fit_calls
+    from workbench.measure.fit_data import observations
+    from workbench.measure.fit_file import document, to_text
+    from workbench.records import Store
+    from workbench.schedule import cost_model
+
+    if not store.is_dir():
+        raise InvalidArgument(f"there is no folder {store}. Give the folder of a store of records.")
+    if out is not None:
+        check_writable(out)
+    device, opened = devices.gpu(gpu), Store(store)
+    console = Console(stderr=as_json)
+    fits, before = {}, {}
+    for kind in cache or ("fp8", "bf16"):
+        start = cost_model(device, cache=kind)
+        observed, left_out = observations(opened, start)
+        for reason in left_out:
+            Console(stderr=True, soft_wrap=True).print(f"Left out {reason}", markup=False, highlight=False)
+        if not observed and cache is None:
+            continue
+        fits[kind] = (fit_calls(observed, start), observed)
+        before[kind] = (start.constants, error_of(observed, start))
+    if not fits:
+        raise InvalidArgument(f"{store} has no call of decode attention on {device.name} that a fit can use.")
+    date = max(record.environment.date for _, record in opened.records(operator="attention_decode"))
+    text = to_text(document(device.name, fits, date=date))
+    if as_json:
+        typer.echo(text, nl=False)
+    else:
+        for kind, (found, _) in fits.items():
+            constants, error = before[kind]
+            _show(console, f"{device.name}, {kind} cache", found, vars(constants), error)
+    if out is not None:
+        write_whole(out, text.encode())
+        Console(stderr=True).print(f"Wrote {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _show(console: Console, title: str, found: Fit, before: dict[str, object], error: object) -> None:
+    """One table of constants and the errors before and after."""
+    from workbench.schedule.fitted import NAMES
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("constant", no_wrap=True)
+    for heading in ("before", "fitted"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for name in NAMES:
+        note = "no call depends on it" if name in found.undetermined else ""
+        table.add_row(name, f"{before[name]:,}", f"{getattr(found.constants, name):,}", note)
+    console.print(table)
+    console.print(f"before: {error}", markup=False, highlight=False)
+    console.print(f"fitted: {found.error}", markup=False, highlight=False)
+    console.print(f"on cases left out: {found.left_out}\n", markup=False, highlight=False)

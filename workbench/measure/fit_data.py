@@ -1,0 +1,109 @@
+"""Measured calls for a fit, out of a store of records, and why others are left out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import FitError, TimelineError, WorkbenchError
+from workbench.measure.fit import Observation
+from workbench.measure.timeline_records import OPERATOR, read_timeline
+from workbench.records import Record, Store, TimelineRecord, TimingRecord
+from workbench.schedule import CostModel, plan_decode
+from workbench.workloads import parse_lengths
+
+PROVIDERS = ("cuda", "workbench")
+"""Names that records of our kernel go by; the second is the earlier one."""
+
+SHAPE = {"num_kv_heads": 1, "head_dim": 128, "num_q_heads": 8, "q_len": 1}
+"""What the constants hold for."""
+
+
+def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list[str]]:
+    """Calls of our kernel on the GPU and cache type of a model, one a case and policy: the newest.
+
+    A timeline brings its plan, and replaces a timing of the same case and policy. A timing names its policy, by which
+    the plan is made again; ``balanced`` decides by costs that a timing does not name, so its timings are left out.
+
+    Returns
+    -------
+    list of Observation
+    list of str
+        Records that were left out, each with the reason.
+
+    Raises
+    ------
+    FitError
+        A record cannot be read, a timeline contradicts its plan, or the records are of several kernels.
+    """
+    found: dict[tuple[str, str], tuple[str, Observation]] = {}
+    left_out = []
+    wanted: dict[str, Any] = {"operator": OPERATOR, "provider": PROVIDERS, "gpu": cost.gpu, "dtype": cost.cache}
+    for kind in ("timing", "timeline"):
+        newest: dict[tuple[str, str], tuple[str, Observation]] = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # told below, as an error
+            records = list(store.records(kind=kind, **wanted))
+        if store.problems:
+            raise FitError(f"{store.problems[0]}. Take it out of the store, or measure again.")
+        for path, record in records:
+            try:
+                observation = _observation(store, path, record, cost)
+            except _LeftOut as reason:
+                left_out.append(f"{path.name} ({record.workload.case}, {record.policy}): {reason}")
+                continue
+            key, date = (observation.case, observation.plan.policy), record.environment.date.isoformat()
+            if key not in newest or date >= newest[key][0]:
+                newest[key] = (date, observation)
+        found |= newest
+    chosen = [observation for _, observation in found.values()]
+    _one_kernel(chosen)
+    return chosen, left_out
+
+
+class _LeftOut(Exception):
+    """A record that the fit has no use for, with the reason."""
+
+
+def _observation(store: Store, path: Path, record: Record, cost: CostModel) -> Observation:
+    work, config = record.workload, record.configuration
+    if other := _other_shape(work.parameters):
+        raise _LeftOut(f"its {other}; the constants are for {SHAPE}")
+    if not config.get("early_map"):
+        raise _LeftOut("it waits for its map; the constants are for launches that read it early")
+    if isinstance(record, TimelineRecord):
+        try:
+            _, timeline = read_timeline(store, path)
+        except TimelineError as error:
+            raise FitError(f"{error} Take the record out of the store.") from None
+        return Observation(
+            work.case, cost.cache, timeline.plan, record.call_us, timeline, path.name, record.source_digest
+        )
+    assert isinstance(record, TimingRecord)  # the store was asked for these two
+    if record.environment.sms is None or record.policy in (None, "balanced"):
+        raise _LeftOut("it does not say which plan ran")
+    try:
+        plan = plan_decode(
+            parse_lengths(work.case),
+            num_kv_heads=SHAPE["num_kv_heads"],
+            num_ctas=record.environment.sms * int(str(config.get("ctas_per_sm", 1))),
+            policy=record.policy,
+            tile=int(str(config.get("tile", 64))),
+        )
+    except WorkbenchError as error:
+        raise _LeftOut(f"its plan cannot be made again: {error}") from None
+    return Observation(work.case, cost.cache, plan, record.median_us, None, path.name, record.source_digest)
+
+
+def _other_shape(parameters: Mapping[str, Any]) -> str | None:
+    differing = [f"{name} is {parameters[name]}" for name in SHAPE if parameters.get(name, SHAPE[name]) != SHAPE[name]]
+    return differing[0] if differing else None
+
+
+def _one_kernel(observed: list[Observation]) -> None:
+    kernels = {o.kernel for o in observed}
+    if len(kernels) > 1:
+        named = ", ".join(sorted(k[:12] if k else "unknown" for k in kernels))
+        raise FitError(f"the calls were measured with {len(kernels)} kernels ({named}). Give a store of one of them.")
