@@ -242,6 +242,27 @@ def test_steps_of_a_trace_are_cases():
     assert "lengths" in cases[0].parameters
 
 
+def test_a_driver_without_a_torch_for_it_is_told(run, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(driver, "probe", lambda: driver.DriverStatus((13, 0), 1, None))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    done = run("bench", "attention")
+    assert done.code == 1
+    assert "cannot use it. Install a build of torch for CUDA" in " ".join(done.err.split())
+
+
+def test_a_policy_of_ones_own(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def every_second(lengths, num_kv_heads, num_ctas, tile):\n    return []\n")
+    assert bench._policy("hpc-ops") == "hpc-ops"
+    policy = bench._policy(f"{path}:every_second")
+    assert policy.name == "mine.py:every_second"
+    settings = attention.Settings(policies=(policy, "lpt"), providers=("cuda",), variants=("early",))
+    found = attention.providers_of(CASES[0], settings, "NVIDIA H200", 132)
+    assert [p.policy for p in found][1:3] == ["mine.py:every_second", "lpt"]
+
+
 @pytest.mark.gpu
 def test_a_short_run_on_this_gpu(run, tmp_path):
     done = run(

@@ -48,7 +48,13 @@ def outcome(**more) -> Outcome:
 
 def test_a_record_holds_what_was_measured():
     record = record_of(
-        outcome(), CASE, HERE, operator="attention_decode", seed=77, digests={("attention_decode", "cuda"): "a" * 64}
+        outcome(),
+        CASE.workload,
+        HERE,
+        operator="attention_decode",
+        seed=77,
+        method="m",
+        digests={("attention_decode", "cuda"): "a" * 64},
     )
     assert record.samples_us == (20.0, 21.0, 22.0)
     assert (record.median_us, record.rel_error, record.seed) == (21.0, 0.001712, 77)
@@ -62,18 +68,22 @@ def test_a_record_holds_what_was_measured():
 
 
 def test_a_record_of_a_map_has_no_cache_and_no_seed():
-    record = record_of(outcome(errors=None), CASE, HERE, operator="task_map", seed=None, digests={})
+    record = record_of(
+        outcome(errors=None), CASE.map_workload, HERE, operator="task_map", seed=None, method="m", digests={}
+    )
     assert (record.workload.dtype, record.rel_error, record.seed, record.source_digest) == (None, None, None, None)
     assert record.workload.parameters == {"num_kv_heads": 1, "q_len": 1}
 
 
 def test_what_was_not_timed_is_not_recorded():
     wrong = Outcome(Made(), "wrong", "relative error 1")
-    assert record_of(wrong, CASE, HERE, operator="attention_decode", seed=1, digests={}) is None
+    assert record_of(wrong, CASE.workload, HERE, operator="attention_decode", seed=1, method="m", digests={}) is None
 
 
 def test_a_record_without_clocks_writes_none():
-    record = record_of(outcome(clocks=ClockLog(None)), CASE, HERE, operator="attention_decode", seed=1, digests={})
+    record = record_of(
+        outcome(clocks=ClockLog(None)), CASE.workload, HERE, operator="attention_decode", seed=1, method="m", digests={}
+    )
     assert b"clock" not in record.encode()
     assert b"throttled" not in record.encode()
 
@@ -88,7 +98,7 @@ def test_old_records_still_open_and_keep_their_names():
 
 
 def test_a_figure_says_why_there_is_no_time():
-    figure = figure_of(Outcome(Made(), "wrong", "one row errs"), CASE, HERE, operator="attention_decode")
+    figure = figure_of(Outcome(Made(), "wrong", "one row errs"), CASE.workload, HERE, operator="attention_decode")
     assert (figure.state, figure.reason, figure.median_us) == ("wrong", "one row errs", None)
     text = text_of(case_table([figure], None))
     assert "WRONG" in text
@@ -174,7 +184,9 @@ def test_of_several_records_the_newest_is_shown(tmp_path):
     for day, shift in ((1, 5.0), (3, 9.0), (2, 1.0)):
         sampled = outcome(timing=Timing((shift,), 24), clocks=ClockLog(None))
         environment = HERE.model_copy(update={"date": datetime.date(2026, 12, day)})
-        store.add(record_of(sampled, CASE, environment, operator="attention_decode", seed=1, digests={}))
+        store.add(
+            record_of(sampled, CASE.workload, environment, operator="attention_decode", seed=1, method="m", digests={})
+        )
     (figure,) = stored_figures(
         store, operator="attention_decode", gpu="H200", cases=["64x4K"], dtypes=["fp8"], kinds=["timing"]
     )

@@ -15,8 +15,10 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from workbench.cli.files import check_writable, write_whole
-from workbench.errors import InvalidArgument, LaunchError
+from workbench.cli.policy import load_policy
+from workbench.errors import InvalidArgument, LaunchError, NoGpu
 from workbench.gpu import driver
+from workbench.schedule import Policy, cost_model
 from workbench.workloads import MIXES, read_trace, simulate
 
 if TYPE_CHECKING:
@@ -54,7 +56,9 @@ def attention(
     providers: Annotated[
         str | None, typer.Option(help="Some of cuda,triton,torch,flashinfer,fa3,hpc. Default: all.")
     ] = None,
-    policies: Annotated[str, typer.Option(help="Policies of our kernel.")] = "balanced,hpc-ops,lpt",
+    policies: Annotated[
+        str, typer.Option(help="Policies of our kernel; file.py:function is one of yours.")
+    ] = "balanced,hpc-ops,lpt",
     variants: Annotated[
         str,
         typer.Option(
@@ -93,13 +97,14 @@ def attention(
     if problem := driver.probe().problem:
         _show_recorded(batches, wanted, problem)
         raise typer.Exit(1)
+    _require_torch()
 
     from workbench.cli.bench_run import Session
     from workbench.measure import attention as measured
 
     settings = measured.Settings(
         providers=tuple(_words(providers, "--providers")) if providers else measured.PROVIDERS,
-        policies=tuple(_words(policies, "--policies")),
+        policies=tuple(_policy(word) for word in _words(policies, "--policies")),
         variants=tuple(_words(variants, "--variants")),
         splits=splits,
         rounds=QUICK_ROUNDS if quick else ROUNDS,
@@ -141,6 +146,24 @@ def run(session: Session, batches: Sequence[AttentionCase], what: Sequence[str],
         raise lost
     if session.own_faults():
         raise typer.Exit(1)
+
+
+def _require_torch() -> None:
+    """Pass where torch is installed and can use the GPU that the driver shows."""
+    import torch
+
+    import workbench.ops  # noqa: F401  (says how to get torch where it is missing)
+
+    if not torch.cuda.is_available():
+        raise NoGpu(
+            f"There is a GPU, but torch {torch.__version__} cannot use it. Install a build of torch for CUDA, at most "
+            "the version that `workbench doctor` says the driver serves."
+        )
+
+
+def _policy(word: str) -> str | Policy:
+    """A policy's name as it is, or the policy in a user's file; names are resolved case by case, for their costs."""
+    return load_policy(word, cost_model()) if ":" in word else word
 
 
 def _words(text: str, option: str) -> list[str]:

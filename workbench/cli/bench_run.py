@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rich.table import Table
 
-from workbench.measure import attention, environment
+from workbench.measure import attention, environment, map_build
 from workbench.measure.attention_case import AttentionCase
 from workbench.measure.clocks import ClocksUnreadable, Reader
 from workbench.measure.compare import Outcome
@@ -18,9 +18,9 @@ from workbench.measure.map_build import MapBuild, measure_map
 from workbench.measure.recording import figure_of, record_of
 from workbench.measure.tables import THROTTLED, case_table
 from workbench.measure.timing import GraphTimer, Timer
-from workbench.records import Environment, Store
+from workbench.records import Environment, Store, Workload
 from workbench.schedule import resolve
-from workbench.workloads import workload
+from workbench.workloads import workload as lengths_of
 
 OWN = ("cuda", "triton")
 MAP_POLICIES = ("balanced", "hpc-ops")
@@ -109,7 +109,7 @@ class Session:
                 yield lambda case=case: self.attend(case)  # type: ignore[misc]
         if "map" in what:
             names = {case.name: case for case in batches}
-            names.setdefault(LARGE_MAP, AttentionCase(LARGE_MAP, workload(LARGE_MAP)))
+            names.setdefault(LARGE_MAP, AttentionCase(LARGE_MAP, lengths_of(LARGE_MAP)))
             for case in names.values():
                 yield lambda case=case: self.map(case)  # type: ignore[misc]
 
@@ -122,22 +122,30 @@ class Session:
         if gpu is not None:
             self.floors[case.cache, case.name] = floor_us(case.kv_bytes, case.operations, gpu)
         title = f"{case.name}, {case.cache} cache: {case.kv_bytes / 1e6:.1f} MB of K and V, {result.sets} input sets"
-        return self._keep(case, result.outcomes, ATTENTION, title)
+        return self._keep(case, result.outcomes, case.workload, ATTENTION, title)
 
     def map(self, case: AttentionCase) -> Shown:
         """Measure the building of one case's map."""
         sms = self.environment.sms or 1
         builds = [MapBuild(case, resolve(policy), sms * ctas) for policy in MAP_POLICIES for ctas in MAP_CTAS_PER_SM]
         outcomes = measure_map(case, builds, self.timer, self.read_clocks, self.settings.rounds)
-        return self._keep(case, outcomes, TASK_MAP, f"Task map of {case.name}")
+        return self._keep(case, outcomes, case.map_workload, TASK_MAP, f"Task map of {case.name}")
 
-    def _keep(self, case: AttentionCase, outcomes: list[Outcome], operator: str, title: str) -> Shown:
+    def _keep(
+        self, case: AttentionCase, outcomes: list[Outcome], workload: Workload, operator: str, title: str
+    ) -> Shown:
         self.clocks_problem = next((o.clocks.problem for o in outcomes if o.clocks.problem), self.clocks_problem)
-        measured = [figure_of(outcome, case, self.environment, operator=operator) for outcome in outcomes]
+        measured = [figure_of(outcome, workload, self.environment, operator=operator) for outcome in outcomes]
         if self.store is not None:
-            seed = self.settings.seed if operator == ATTENTION else None
+            is_map = operator == TASK_MAP
+            how: dict[str, Any] = {
+                "operator": operator,
+                "method": map_build.METHOD if is_map else attention.METHOD,
+                "seed": None if is_map else self.settings.seed,
+                "digests": self.digests,
+            }
             for outcome in outcomes:
-                record = record_of(outcome, case, self.environment, operator=operator, seed=seed, digests=self.digests)
+                record = record_of(outcome, workload, self.environment, **how)
                 if record is not None:
                     self.store.add(record)
                     self.recorded += 1

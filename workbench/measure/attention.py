@@ -43,6 +43,11 @@ SPLITS = (2, 4, 8, 16, 32)
 CHUNKS = (1024, 2048, 4096, 8192)
 """Static settings that are tried on the GPU where all of them are asked for."""
 
+METHOD = (
+    "Median of replays of a CUDA graph of at least 24 calls that rotate over input sets, its variants taking turns; "
+    "KV caches together exceed the L2 cache; checked against float64 on poisoned outputs first"
+)
+
 _OTHERS: Mapping[str, Callable[[AttentionCase], list[Provider[AttentionInputs]]]] = {
     "torch": lambda case: [TorchAttention(case)],
     "flashinfer": lambda case: [FlashInferAttention(case)],
@@ -61,7 +66,7 @@ class Settings:
     ----------
     providers : tuple of str
         Of :data:`PROVIDERS`.
-    policies : tuple of str
+    policies : tuple of str or Policy
         Policies that our kernel is measured under.
     variants : tuple of str
         Launches of it; static settings are measured with the first.
@@ -79,7 +84,7 @@ class Settings:
     """
 
     providers: tuple[str, ...] = PROVIDERS
-    policies: tuple[str, ...] = ("balanced", "hpc-ops", "lpt")
+    policies: tuple[str | Policy, ...] = ("balanced", "hpc-ops", "lpt")
     variants: tuple[str, ...] = tuple(VARIANTS)
     splits: bool = False
     rounds: int = 15
@@ -139,7 +144,7 @@ def providers_of(case: AttentionCase, settings: Settings, gpu: str, sms: int) ->
         found += [
             CudaAttention(case, resolve(name), settings.variants[0])
             for name in _static(case, settings, ctas)
-            if name not in settings.policies
+            if name not in {scheme.name for scheme in named}
         ]
     if "triton" in settings.providers and named:
         found.append(TritonAttention(case, _for_triton(named)))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import LengthsError
+from workbench.records import Workload
 from workbench.workloads import format_lengths, parse_lengths
 
 ELEMENT_BYTES = {"fp8": 1, "bf16": 2}
@@ -60,6 +61,17 @@ class AttentionCase:
     def operations(self) -> int:
         """Multiplications and additions of both products: 4 a query row, key and element of the head."""
         return 4 * int(self.lengths.sum()) * self.kv_heads * self.group * self.q_len * self.head_dim
+
+    @property
+    def workload(self) -> Workload:
+        """The case as a record of attention has it."""
+        return Workload(case=self.name, dtype=self.cache, parameters=self.parameters)
+
+    @property
+    def map_workload(self) -> Workload:
+        """The case as a record of its task map has it: without what the map does not depend on."""
+        kept = ("num_kv_heads", "q_len", "lengths")
+        return Workload(case=self.name, parameters={k: v for k, v in self.parameters.items() if k in kept})
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.measure.attention_case import AttentionCase
 from workbench.measure.compare import Outcome
-from workbench.measure.figures import TASK_MAP, Figure
+from workbench.measure.figures import Figure
 from workbench.records import Environment, TimingRecord, Workload, origin_label
 
-METHOD = (
-    "Median of replays of a CUDA graph of at least 24 calls that rotate over input sets, its variants taking turns; "
-    "KV caches together exceed the L2 cache; checked against float64 on poisoned outputs first"
-)
-MAP_METHOD = (
-    "Median of replays of a CUDA graph of at least 24 builds that rotate over eight batches, its variants taking "
-    "turns; compared with the CPU's plan first"
-)
-_ROUNDED = 4
+_ROUNDED = 3
 """Decimals of a sample, microseconds."""
 
 
 def record_of(
     outcome: Outcome,
-    case: AttentionCase,
+    workload: Workload,
     environment: Environment,
     *,
     operator: str,
+    method: str,
     seed: int | None,
     digests: Mapping[tuple[str, str], str],
 ) -> TimingRecord | None:
@@ -34,14 +26,14 @@ def record_of(
 
     Parameters
     ----------
-    outcome, case
+    outcome, workload
         What came out, on what.
     environment
         Of this process; the clocks of the outcome's own run are put into it.
-    operator : str
-        "attention_decode" or "task_map".
+    operator, method
+        As in the record.
     seed
-        Of the first input set.
+        Of the first input set; None where nothing was random.
     digests
         SHA-256 of kernel sources by operator and provider.
     """
@@ -49,20 +41,15 @@ def record_of(
     if timing is None:
         return None
     low, high = timing.interval_us()
-    is_map = operator == TASK_MAP
-    parameters = case.parameters
-    if is_map:
-        shape = ("num_kv_heads", "q_len", "lengths")
-        parameters = {name: parameters[name] for name in shape if name in parameters}
     return TimingRecord(
         operator=operator,
         provider=provider.name,
         policy=provider.policy,
         configuration=dict(provider.configuration),
         environment=environment.model_copy(update={"clocks": outcome.clocks.clocks}),
-        workload=Workload(case=case.name, dtype=None if is_map else case.cache, parameters=parameters),
+        workload=workload,
         source_digest=digests.get((operator, provider.name)),
-        method=MAP_METHOD if is_map else METHOD,
+        method=method,
         samples_us=tuple(round(sample, _ROUNDED) for sample in timing.samples_us),
         median_us=round(timing.median_us, _ROUNDED),
         low_us=round(low, _ROUNDED),
@@ -75,19 +62,19 @@ def record_of(
     )
 
 
-def figure_of(outcome: Outcome, case: AttentionCase, environment: Environment, *, operator: str) -> Figure:
+def figure_of(outcome: Outcome, workload: Workload, environment: Environment, *, operator: str) -> Figure:
     """An outcome as a figure of a table, measured now."""
     provider, timing = outcome.provider, outcome.timing
     low, high = timing.interval_us() if timing else (None, None)
-    wanted = outcome.state != "missing"
     return Figure(
         operator=operator,
-        case=case.name,
-        dtype="" if operator == TASK_MAP else case.cache,
+        case=workload.case,
+        dtype=workload.dtype or "",
         provider=provider.name,
         policy=provider.policy,
         variant=provider.variant,
-        configuration=dict(provider.configuration) if wanted else {},
+        # A package that is not there has no version to tell.
+        configuration={} if outcome.state == "missing" else dict(provider.configuration),
         origin=origin_label("measured", gpu=environment.gpu, date=environment.date),
         state=outcome.state,
         reason=outcome.reason,
