@@ -16,6 +16,7 @@ from IPython.display import display
 
 from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.measure.timeline import Timeline
+from workbench.records import Store
 from workbench.schedule import DecodePlan
 from workbench.widgets import assets
 from workbench.widgets.colours import THEMES
@@ -88,6 +89,8 @@ class ScheduleExplorer(anywidget.AnyWidget):
         What is drawn where there is a timeline: "both", "measured" or "planned".
     policies : mapping of str to Policy or callable
         Policies of your own, offered in the list under these names.
+    store : Store, optional
+        Where recorded times and timelines are looked for; None opens the shipped records and your own.
 
     Raises
     ------
@@ -119,12 +122,13 @@ class ScheduleExplorer(anywidget.AnyWidget):
         workload: Given = "1x128K+31x4K",
         *,
         policies: Mapping[str, AnyPolicy] | None = None,
+        store: Store | None = None,
         **settings: Any,
     ) -> None:
         if unknown := sorted(set(settings) - set(SETTINGS)):
-            known = ", ".join(("workload", *SETTINGS, "policies"))
+            known = ", ".join(("workload", *SETTINGS, "policies", "store"))
             raise InvalidArgument(f"ScheduleExplorer takes no {', '.join(unknown)}. It takes {known}.")
-        self.session = Session(workload, policies, **settings)
+        self.session = Session(workload, policies, store, **settings)
         self._fault: frames.Fault | None = None
         self._pasted = workload if isinstance(workload, str) and not self.session.workload.preset else ""
         self._strip: Strip | None = None

@@ -168,13 +168,19 @@ class Library:
             if not wanted or (known is not None and not np.array_equal(known, shown.lengths)):
                 continue
             entry = self._timeline(str(row["path"]), f"{MARKS['timeline']} {row['origin']}", str(row["date"]))
-            if entry is not None and np.array_equal(entry[1].plan.lengths, shown.lengths):
+            if entry is None:
+                continue
+            plan = entry[1].plan
+            same = (plan.num_kv_heads, plan.q_len) == (shown.num_kv_heads, shown.q_len)
+            if same and np.array_equal(plan.lengths, shown.lengths):
                 found.append(entry)
         return tuple(found)
 
     def _timeline(self, path: str, source: str, date: str) -> tuple[str, Timeline, str, str] | None:
         if path not in self._timelines:
-            read = self._watched(lambda: Timeline.from_arrays(self.store.arrays(path)))
+            record = self._watched(lambda: self.store.read(path))
+            fits = record is not None and _shape(record) is not None
+            read = self._watched(lambda: Timeline.from_arrays(self.store.arrays(path))) if fits else None
             self._timelines[path] = None if read is None else (Path(path).stem, read, source, date)
         return self._timelines[path]
 

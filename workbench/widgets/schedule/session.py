@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidArgument, StepOutOfRange, WorkbenchError
+from workbench.records import Store
 from workbench.schedule import CostModel, DecodePlan, Policy, cost_model, plan_decode, resolve
 from workbench.schedule.policies import BUILT_IN, UserFunction
 from workbench.widgets import text
@@ -38,16 +39,25 @@ class Session:
         Anything that :func:`workbench.widgets.schedule.batches.batches` reads.
     policies
         The user's own policies by name: policy objects or functions as ``plan_decode`` takes them.
+    store
+        Where recorded times and timelines are looked for; None opens the shipped records and the user's own.
     **settings
-        Fields of :class:`State`; ``policy_a`` and ``policy_b`` may also be policy objects or functions.
+        Fields of :class:`State`; ``policy_a`` and ``policy_b`` may also be policy objects or functions, and
+        ``timeline`` a `Timeline` or None.
     """
 
-    def __init__(self, workload: Given, policies: Mapping[str, AnyPolicy] | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        workload: Given,
+        policies: Mapping[str, AnyPolicy] | None = None,
+        store: Store | None = None,
+        **settings: Any,
+    ) -> None:
         self.custom: dict[str, Policy] = {}
         for name, policy in (policies or {}).items():
             self._add(name, policy)
         self._sides: OrderedDict[object, Side | Failure] = OrderedDict()
-        self.library = Library()
+        self.library = Library(store)
         self.timelines = Timelines(self.library)
         self.workload = batches(workload)
         step = settings.pop("step", 0)
