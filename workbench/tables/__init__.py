@@ -6,6 +6,7 @@
 `choice`       `Choice`: a provider for every M, the common form of tables, thresholds and constants
 `dispatch`     `DispatchTable`: a saved table with all that it rests on
 `files`        `load_table`, `save_table`, `find_table`: where tables lie
+`providers`    `ROUTER_PROVIDERS`, `Dispatch`: names, and what ``router_gemm(provider="auto")`` asks
 `sglang`       `SGLANG`: the table that SGLang uses; read and written in its form
 `module`       `module_source`: tables as a Python module that needs nothing else
 ============== ========================================================================================
@@ -18,21 +19,25 @@ from workbench.tables.dispatch import DispatchTable, RegretNote, Span, TrafficNo
 from workbench.tables.files import find_table, forget_tables, load_table, save_table, table_path
 from workbench.tables.models import MODELS, RouterModel, parse_shape
 from workbench.tables.module import module_source
-from workbench.tables.precision import CLASSES, ROUTER_CLASSES, allows, check_class, class_of
+from workbench.tables.precision import CLASSES, allows, check_class, class_of
+from workbench.tables.providers import ROUTER_PROVIDERS, Dispatch, RouterProvider, canonical
 from workbench.tables.sglang import SGLANG, format_sglang, read_sglang, sglang_choice
 
 __all__ = [
     "CLASSES",
     "MODELS",
-    "ROUTER_CLASSES",
+    "ROUTER_PROVIDERS",
     "SGLANG",
     "Choice",
+    "Dispatch",
     "DispatchTable",
     "RegretNote",
     "RouterModel",
+    "RouterProvider",
     "Span",
     "TrafficNote",
     "allows",
+    "canonical",
     "check_class",
     "class_of",
     "find_table",

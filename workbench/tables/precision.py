@@ -18,12 +18,6 @@ Measured on an H200: ``fp32``, FP32 products and sums (2e-7 to 7e-7), or the spl
 bf16 products (2.4e-6 to 7.2e-6); ``tf32``, weights of 10 bits (2.1e-4); ``bf16``, weights of 7 bits (2.3e-3).
 """
 
-ROUTER_CLASSES: Mapping[str, str] = MappingProxyType(
-    {"cublas-fp32": "fp32", "hpc": "split", "cublas-tf32": "tf32", "cublas-bf16": "bf16"}
-)
-"""Class of providers by their design. It counts where it is worse than the measured error says: at M = 1 cuBLAS answers
-a TF32 call with an FP32 kernel."""
-
 
 def check_class(name: object) -> str:
     """Return the name of a precision class.

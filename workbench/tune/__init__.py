@@ -2,6 +2,7 @@
 
 ============== ========================================================================================
 `crossover`    `CrossoverSearch`: what to measure next, and who wins where; stops and goes on
+`live`         `LiveRouter`: the measurement on the GPU at hand (imports torch)
 `run`          `steps`, `interleaved`: carry a search out with a measurement of yours
 `recorded`     `recorded_points`: figures from records instead
 `evidence`     `Point`, `Block`: samples at one M and their bootstrap

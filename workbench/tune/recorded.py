@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from workbench.errors import InvalidArgument
 from workbench.records import Environment, Record, ReferenceRecord, Store, TimingRecord, origin_label
-from workbench.tables.precision import CLASSES, ROUTER_CLASSES, class_of
+from workbench.tables import CLASSES, ROUTER_PROVIDERS, canonical, class_of
 from workbench.tune.evidence import LEAST_ROUNDS, Block, Point
 
 ASSUMED_DEVIATION = 0.02
@@ -67,7 +67,7 @@ def recorded_points(
     gpu, k, n
         Which figures; any name of the GPU that the catalogue knows.
     providers
-        Only these; None: all.
+        Only these, by their names in `ROUTER_PROVIDERS`; None: all.
     deviation
         Relative standard deviation to assume of a median without samples.
 
@@ -87,17 +87,20 @@ def recorded_points(
     errors: dict[str, list[float]] = defaultdict(list)
     notes: list[str] = []
     wanted = {"operator": "router_gemm", "gpu": gpu, "k": k, "n": n, "kind": ["timing", "reference"]}
-    for path, record in store.records(**wanted, provider=providers):
+    for path, record in store.records(**wanted):
         figure = _usable(record)
         if figure is None:
             notes.append(f"{path.name} was left out: it has fewer than {LEAST_ROUNDS} samples, or no M from 1")
             continue
-        key = (int(figure.workload.m or 0), figure.provider)
+        key = (int(figure.workload.m or 0), canonical(figure.provider, 3 if _terms(figure) == 3 else 2))
+        if providers is not None and key[1] not in providers:
+            continue
         if key not in chosen or _rank(figure) > _rank(chosen[key]):
             chosen[key] = figure
     for (_, name), figure in chosen.items():
         errors[name] += [figure.rel_error] if figure.rel_error is not None else []
-    found = {name: class_of(errors[name], ROUTER_CLASSES.get(name)) for _, name in sorted(chosen)}
+    designs = {name: known.precision for name, known in ROUTER_PROVIDERS.items()}
+    found = {name: class_of(errors[name], designs.get(name)) for _, name in sorted(chosen)}
     for name, own in found.items():
         if own is None:
             why = f"error {max(errors[name]):.1e} is beyond every class" if errors[name] else "no error is known"
@@ -143,6 +146,11 @@ def _usable(record: Record) -> TimingRecord | ReferenceRecord | None:
     if not isinstance(record, (TimingRecord, ReferenceRecord)) or not record.workload.m:
         return None
     return None if isinstance(record, TimingRecord) and len(record.samples_us) < LEAST_ROUNDS else record
+
+
+def _terms(figure: TimingRecord | ReferenceRecord) -> object:
+    """Terms of the split weight, where the record says."""
+    return figure.configuration.get("terms", figure.workload.parameters.get("terms"))
 
 
 def _rank(figure: TimingRecord | ReferenceRecord) -> tuple[bool, str, float]:

@@ -182,7 +182,7 @@ def fit_threshold(search: CrossoverSearch, traffic: Traffic, *, below: str = BEL
     choice = Choice.always(below, label) if first is None else Choice.threshold(below, first, above, label)
     best = best_choice(search)
     settings = search.settings
-    cost = regret(search.points, choice, best, traffic, level=settings.level, draws=settings.draws, seed=settings.seed)
+    cost = regret(search.points, choice, best, traffic, level=settings.level, seed=settings.seed)
     return ThresholdFit(first, choice, cost, _lost(search, best, choice, {below, above}))
 
 
