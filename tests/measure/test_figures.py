@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import json
 from dataclasses import replace
 
 import pytest
@@ -103,6 +104,12 @@ def test_a_figure_says_why_there_is_no_time():
     text = text_of(case_table([figure], None))
     assert "WRONG" in text
     assert "one row errs" in text
+
+
+def test_an_error_that_is_no_number_leaves_the_figures_json_whole():
+    lost = Outcome(Made(), "wrong", "not a number, or never written", errors=Errors(float("nan"), float("inf")))
+    figure = figure_of(lost, CASE.workload, HERE, operator="attention_decode")
+    assert json.loads(json.dumps(figure.to_dict(), allow_nan=False))["reason"] == "not a number, or never written"
 
 
 def test_the_fastest_of_ours_and_of_those_measured_here_is_marked():

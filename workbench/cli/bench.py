@@ -138,7 +138,7 @@ def run(session: Session, batches: Sequence[AttentionCase], what: Sequence[str],
     for line in session.remarks():
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if json_file is not None:
-        write_whole(json_file, json.dumps(session.document(), indent=1).encode())
+        write_whole(json_file, json.dumps(session.document(), indent=1, allow_nan=False).encode())
     if interrupted:
         console.print("Interrupted: what was finished is shown and kept.", style="yellow")
         raise typer.Exit(130)

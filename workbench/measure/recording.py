@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from workbench.measure.compare import Outcome
@@ -81,7 +82,8 @@ def figure_of(outcome: Outcome, workload: Workload, environment: Environment, *,
         median_us=timing.median_us if timing else None,
         low_us=low,
         high_us=high,
-        rel_error=outcome.errors.relative if outcome.errors else None,
+        # An error that is no number is in the reason; JSON has no infinity.
+        rel_error=outcome.errors.relative if outcome.errors and math.isfinite(outcome.errors.relative) else None,
         throttled=outcome.clocks.throttled,
         notes=provider.notes,
     )
