@@ -1,16 +1,19 @@
 // Builds the task map on the GPU from lengths that only the GPU knows. One launch, no synchronisation.
 //
 // The tiles of all (KV head, request) form one stream, KV head outermost; a fill cuts it into one interval a CTA. Every
-// cut follows from prefix sums over the requests, so a thread computes its bin alone by binary search:
+// cut follows from prefix sums over the requests, so a thread computes it alone by binary search:
 //
-//   1  prefix sums over the requests of one KV head (all heads are alike): tiles, non-empty requests
-//   2  policy balanced only: cuts of the candidates, the fullest bin of each, predicted makespan of each; least wins
-//   3  a thread a bin writes the bin's first descriptor, a thread a (KV head, request) the one where that request starts
+//   1  prefix sums over the non-empty requests of one KV head (all heads are alike)
+//   2  policy balanced only: a thread a cut of each fill, then a thread a bin of each candidate, for the predicted
+//      makespans; the least wins
+//   3  a thread a bin writes the bin's first descriptor, a thread a (KV head, request) that where the request starts
 //
-// Every CTA of the grid repeats 1 and 2 and writes its share of 3. Times are integer nanoseconds and the candidates and
+// Every CTA of the grid repeats 1 and 2 and writes its share of 3. Times are whole nanoseconds, and the candidates and
 // their order are those of workbench/schedule/policies.py, so CPU and GPU agree on every batch.
 //
-// Shared memory: tiles [batch + 1] | rank [batch + 1] | pieces [batch + 1] | cuts of three fills [ctas + 1] each
+// Shared memory, the part between [ ] for policy balanced only:
+//   starts [batch + 1] int, [ weights [batch + 1] int, cuts [kCandidates][num_ctas + 1] int2, ]
+//   requests [batch] 16 bits, slack [batch] 8 bits
 
 #include "common/types.cuh"
 
@@ -21,163 +24,168 @@
 #define PROFILE 0  // 1: nanoseconds of the stages go to header[3..7]
 #endif
 
-constexpr int kThreads = 1024;
-constexpr int kWarps = kThreads / 32;
-constexpr int kFloors = 6;  // bins of at least 1, 2, 4, 8, 16, 32 tiles
-constexpr int kSnapShare = 8;
-constexpr long long kNever = 0x7fffffffffffffffll;
+using uint16_t = unsigned short;
 
-// Candidates in the order in which ties are decided.
-enum Candidate { kUpstream = 0, kFirstFloor = 1, kEven = kFirstFloor + kFloors, kEvenSnapped, kTimed, kTimedSnapped, kCandidates };
-enum CutArray { kEvenSnappedCuts = 0, kTimedCuts, kTimedSnappedCuts, kCutArrays };
+constexpr int kMaxThreads = 1024;
+constexpr int kUnits = 16;  // parts of a tile in which weights are measured
+constexpr long long kMaxWeight = 0x7fffffff;
+constexpr uint32_t kMaxTime = 0xffffffffu;  // longer makespans count as this
+
+// Fills, of which the timed one is snapped in three ways; and the candidates in the order in which ties are decided.
+enum FillKind { kUpstreamFill, kEvenFill, kPieceFill, kTimedFill, kFills };
+enum Candidate { kUpstream, kEven, kPieces, kTimed, kCandidates = kTimed + 3 };
 
 struct MapParams {
-  const int* lengths;      // [batch]
-  int4* map;               // [num_ctas + kv_heads * max_batch] descriptors
-  int* header;             // see task_map.cuh
-  int* empties;            // [max_batch]
+  const int* lengths;  // [batch]
+  int4* map;           // [num_ctas + kv_heads * max_batch] descriptors
+  int* header;         // see task_map.cuh
+  int* empties;        // [max_batch]
   int batch, max_batch, kv_heads, num_ctas;
-  int tile;
-  int floor_tiles;         // work floor of the upstream rule
-  int max_length;          // lengths beyond 0 .. max_length, which the host cannot see, count as the nearest of the two
-  int balanced;            // 0: upstream's rule
-  // Cost model, integer nanoseconds.
-  int tile_bytes, bytes_per_us, cta_tile_ns, shared_tile_ns, descriptor_ns, partial_ns, merge_ns, merge_chunk_ns;
+  uint32_t ctas_inverse;  // floor(2^32 / num_ctas), at most 2^32 - 1
+  int run;                // requests a thread
+  int tile_shift;
+  int floor_tiles;  // work floor of the upstream rule
+  int max_length;   // lengths beyond 0 .. max_length, which the host cannot see, count as the nearest of the two
+  int balanced;     // 0: upstream's rule
+  // What balanced decides by. Times in nanoseconds.
+  double us_per_byte;  // 1 / bytes_per_us
+  int descriptor_weight, piece_tiles;
+  int tile_bytes, bytes_per_us, cta_tile_ns, descriptor_ns, partial_ns, merge_ns, merge_chunk_ns;
 };
+
+__device__ __forceinline__ int divide_up(int a, int b) { return int((unsigned(a) + b - 1) / unsigned(b)); }
+
+// The quotient by multiplication is exact or one too small.
+__device__ __forceinline__ int divide_up_by_ctas(const MapParams& p, int a) {
+  uint32_t n = unsigned(a) + p.num_ctas - 1, quotient = __umulhi(n, p.ctas_inverse);
+  return quotient + (n - quotient * p.num_ctas >= unsigned(p.num_ctas));
+}
 
 // 64-bit division is a long subroutine; where both fit 32 bits the hardware's helps.
-__device__ __forceinline__ int divide_up(int a, int b) { return int((unsigned(a) + b - 1) / unsigned(b)); }
-__device__ __noinline__ int64_t divide(int64_t a, int64_t b) {
-  return ((a | b) >> 32) == 0 ? int64_t(uint32_t(a) / uint32_t(b)) : a / b;
+__device__ __forceinline__ uint64_t divide_up(uint64_t a, uint64_t b) {
+  a += b - 1;
+  return ((a | b) >> 32) == 0 ? uint32_t(a) / uint32_t(b) : a / b;
 }
-__device__ __forceinline__ int64_t divide_up(int64_t a, int64_t b) { return divide(a + b - 1, b); }
 
-// Exclusive prefix sums over the block of two values a thread; `total` gets the sums.
-__device__ int2 block_scan(int2 value, int2* warp_sums, int2& total) {
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int2 sum = value;
+// Time of all tiles at the bandwidth of the chip: a quotient near enough, then put right.
+__device__ __forceinline__ uint64_t stream_time(const MapParams& p, int tiles) {
+  int64_t bytes = int64_t(uint64_t(tiles) * p.tile_bytes * 1000), ns = int64_t(double(bytes) * p.us_per_byte);
+  int64_t left = bytes - ns * p.bytes_per_us;
+  for (; left > 0; left -= p.bytes_per_us) ++ns;
+  for (; left <= -p.bytes_per_us; left += p.bytes_per_us) --ns;
+  return ns;
+}
+
+__device__ __forceinline__ uint32_t saturated(uint64_t ns) { return ns < kMaxTime ? uint32_t(ns) : kMaxTime; }
+
+// Without the vote among lanes that a compiler puts before an atomic operation at a known address.
+__device__ __forceinline__ void raise_shared(uint32_t* to, uint32_t value) {
+  asm volatile("red.shared::cta.max.u32 [%0], %1;" ::"r"(ptx::shared_address(to)), "r"(value) : "memory");
+}
+
+// Sums (x, y) and the maximum (z) over the block.
+__device__ __forceinline__ int3 block_totals(int3 value, int3* of_warps) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  int x = __reduce_add_sync(~0u, value.x), y = __reduce_add_sync(~0u, value.y), z = __reduce_max_sync(~0u, value.z);
+  if (lane == 0) of_warps[warp] = make_int3(x, y, z);
+  __syncthreads();
+  int3 other = lane < warps ? of_warps[lane] : make_int3(0, 0, 0);
+  return make_int3(__reduce_add_sync(~0u, other.x), __reduce_add_sync(~0u, other.y), __reduce_max_sync(~0u, other.z));
+}
+
+// Exclusive prefix sums over the block of two values a thread; `all` gets the sums.
+__device__ __forceinline__ uint2 block_scan(uint2 value, uint2* of_warps, uint2& all) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  uint2 sum = value;
   for (int d = 1; d < 32; d *= 2) {
-    int x = __shfl_up_sync(~0u, sum.x, d), y = __shfl_up_sync(~0u, sum.y, d);
+    uint32_t x = __shfl_up_sync(~0u, sum.x, d), y = __shfl_up_sync(~0u, sum.y, d);
     if (lane >= d) sum.x += x, sum.y += y;
   }
-  if (lane == 31) warp_sums[warp] = sum;
+  if (lane == 31) of_warps[warp] = sum;
   __syncthreads();
-  int2 all = warp_sums[lane];
-  for (int d = 1; d < 32; d *= 2) {
-    int x = __shfl_up_sync(~0u, all.x, d), y = __shfl_up_sync(~0u, all.y, d);
-    if (lane >= d) all.x += x, all.y += y;
-  }
-  total = make_int2(__shfl_sync(~0u, all.x, 31), __shfl_sync(~0u, all.y, 31));
-  int previous = warp > 0 ? warp - 1 : 0;
-  int2 before = make_int2(__shfl_sync(~0u, all.x, previous), __shfl_sync(~0u, all.y, previous));
-  if (warp == 0) before = make_int2(0, 0);
-  return make_int2(before.x + sum.x - value.x, before.y + sum.y - value.y);
+  uint2 other = lane < warps ? of_warps[lane] : make_uint2(0, 0);
+  all = make_uint2(__reduce_add_sync(~0u, other.x), __reduce_add_sync(~0u, other.y));
+  if (lane >= warp) other = make_uint2(0, 0);
+  uint32_t x = __reduce_add_sync(~0u, other.x), y = __reduce_add_sync(~0u, other.y);
+  return make_uint2(x + sum.x - value.x, y + sum.y - value.y);
 }
 
-// Last i in [0, n) with array[i] <= x; array[0] <= x.
+// The last i in [0, count) with get(i) <= x, given get(0) <= x.
 template <typename Get>
-__device__ __forceinline__ int last_not_above(int n, int64_t x, Get get) {
-  int low = 0, high = n;  // array[low] <= x < array[high]
-  while (high - low > 1) {
-    int middle = (low + high) >> 1;
-    if (get(middle) <= x) low = middle; else high = middle;
-  }
-  return low;
+__device__ __forceinline__ int last_not_above(int count, int x, Get get) {
+  int found = 0;
+#pragma unroll 1
+  for (int step = count > 1 ? 1 << (31 - __clz(count - 1)) : 0; step > 0; step >>= 1)
+    if (found + step < count && get(found + step) <= x) found += step;
+  return found;
 }
 
-struct Stream {
-  const int* tiles;  // prefix sums over the requests of one head
-  const int* rank;   // non-empty requests before
-  int batch, heads;
+// The non-empty requests of all KV heads in the order of the stream: item = head * count + number in the head.
+struct Items {
+  const int* starts;     // [count + 1] tiles before each, within a head
+  const int* weights;    // [count + 1] weight before each, likewise
+  const uint16_t* requests;
+  const uint8_t* slack;  // tokens that the last tile lacks
+  int count, heads;
   int head_tiles, total;
-
-  struct Item { int head, request, start, end; };  // [start, end) in the stream
-
-  __device__ __forceinline__ Item at(int position) const {
-    int head = heads > 1 ? position / head_tiles : 0, inside = position - head * head_tiles;
-    int request = last_not_above(batch, inside, [&](int i) { return int64_t(tiles[i]); });
-    return {head, request, head * head_tiles + tiles[request], head * head_tiles + tiles[request + 1]};
-  }
-  __device__ __forceinline__ int order(const Item& i) const { return i.head * rank[batch] + rank[i.request]; }
 };
 
-// Where a fill cuts the stream: every `budget` tiles, or at `array`.
-struct Cuts {
-  const int* array;
-  int budget;
-  int num, total;
+// A cut of the stream: its position, and 2 * item + whether it lies inside the item rather than at its start.
+using Cut = int2;
+
+// The cut at `at` in item `item`, which is [start, end), or at the item's nearer end within `reach`.
+__device__ __forceinline__ Cut snapped(int item, int start, int end, int at, int reach) {
+  int back = at - start, ahead = end - at;
+  bool near = min(back, ahead) <= reach, forward = near && back > ahead;
+  return make_int2(near ? (forward ? end : start) : at, 2 * (item + forward) + !near);
+}
+
+// A chosen fill: cuts every `budget` tiles, or those of `cuts`.
+struct Fill {
+  const Cut* cuts;
+  int budget, num_ctas, total;
 
   __device__ __forceinline__ int operator()(int c) const {
-    if (array) return array[c];
-    int64_t at = int64_t(c) * budget;
-    return at < total ? int(at) : total;
+    return cuts ? cuts[c].x : int(min(int64_t(c) * budget, int64_t(total)));
   }
-  // The bin that holds `position`.
-  __device__ __forceinline__ int home(int position) const {
-    if (!array) return position / budget;
-    return last_not_above(num, position, [&](int i) { return int64_t(array[i]); });
-  }
-};
-
-__device__ __forceinline__ int read_length(const MapParams& p, int request) {
-  return min(max(__ldcg(p.lengths + request), 0), p.max_length);
-}
-
-__device__ __forceinline__ int snap(const Stream& s, int cut, int reach) {
-  if (cut >= s.total) return s.total;
-  Stream::Item i = s.at(cut);
-  int back = cut - i.start, ahead = i.end - cut;
-  if (min(back, ahead) > reach) return cut;
-  return back <= ahead ? i.start : i.end;
-}
-
-// Cuts of equal time: see weighted_cuts in workbench/schedule/fills.py.
-struct Timed {
-  const int* tiles;
-  const int* pieces;  // prefix sums of ceil(tiles / piece)
-  int batch, heads, total, head_tiles;
-  int64_t tile_ns, descriptor_ns, piece, head_weight, capacity;
-
-  __device__ __forceinline__ int64_t weight(int i) const { return tiles[i] * tile_ns + pieces[i] * descriptor_ns; }
-
-  __device__ __forceinline__ int operator()(int c) const {
-    int64_t target = c * capacity;
-    if (target >= head_weight * heads) return total;
-    int head = heads > 1 ? int(divide(target, head_weight)) : 0;
-    int64_t inside = target - head * head_weight;
-    int i = last_not_above(batch, inside, [&](int j) { return weight(j); });
-    inside -= weight(i);
-    int64_t period = piece * tile_ns + descriptor_ns;
-    int64_t whole = divide(inside, period), rest = inside - whole * period - descriptor_ns;
-    int64_t cut = tiles[i] + whole * piece + (rest > 0 ? divide(rest, tile_ns) : 0);
-    return head * head_tiles + int(min(cut, int64_t(tiles[i + 1])));
+  // The bins that hold the first and the last tile of [start, end).
+  __device__ __forceinline__ int2 homes(int start, int end) const {
+    if (!cuts) return make_int2(start / budget, (end - 1) / budget);
+    // Both searches in one loop, so that they hide one another's latency.
+    int first = 0, last = 0;
+#pragma unroll 1
+    for (int step = num_ctas > 1 ? 1 << (31 - __clz(num_ctas - 1)) : 0; step > 0; step >>= 1) {
+      if (first + step < num_ctas && cuts[first + step].x <= start) first += step;
+      if (last + step < num_ctas && cuts[last + step].x < end) last += step;
+    }
+    return make_int2(first, last);
   }
 };
 
-// Predicted time of bin [low, high), and the pieces of its first request up to there: the last piece of a split request
-// is the first of its bin.
-__device__ __forceinline__ int64_t bin_ns(const MapParams& p, const Stream& s, const Cuts& cuts, int c, int low, int high,
-                                          int64_t tile_ns, int& chunks) {
-  Stream::Item first = s.at(low), last = s.at(high - 1);
-  bool same = first.start == last.start;
-  int descriptors = s.order(last) - s.order(first) + 1;
-  int split = (low > first.start || high < first.end) + (!same && high < last.end);
-  chunks = c - cuts.home(first.start) + 1;
-  return (high - low) * tile_ns + int64_t(descriptors) * p.descriptor_ns + int64_t(split) * p.partial_ns;
+// Pieces up to bin c of the item that cut c lies inside of, 1 where it lies inside of none. Cuts inside one item follow
+// one another, and the item's first piece lies in the bin before them. `from` is the bin of the warp's first lane.
+__device__ __forceinline__ int pieces_until(const Cut* cuts, int from, int c) {
+  int code = cuts[c].y, lane = threadIdx.x % 32;
+  bool inside = code & 1, begins = !inside || code != cuts[c - 1].y;  // cut 0 is inside of nothing
+  uint32_t begun = __ballot_sync(~0u, begins) & (~0u >> (31 - lane));
+  if (!inside) return 1;
+  int first = from + 31 - __clz(begun);
+  if (!begun) first = last_not_above(from, code - 1, [&](int i) { return cuts[i].y; }) + 1;
+  return c - first + 2;
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const __grid_constant__ MapParams p) {
+extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(const __grid_constant__ MapParams p) {
   extern __shared__ int shared[];
-  __shared__ int2 warp_sums[2][32];
-  __shared__ int fullest[kCandidates], most_chunks[kCandidates];
-  __shared__ long long longest[kCandidates];
-  __shared__ int unusable[kCutArrays];
+  __shared__ int3 totals_of_warps[32];
+  __shared__ uint2 sums_of_warps[32];
+  __shared__ uint32_t fullest[kCandidates], most_pieces[kCandidates], longest_bin[kCandidates];
 
-  int* tiles = shared;
-  int* rank = tiles + p.batch + 1;
-  int* pieces = rank + p.batch + 1;
-  int* arrays = pieces + p.batch + 1;  // [kCutArrays][num_ctas + 1]
   int stride = p.num_ctas + 1;
+  int* starts = shared;
+  int* weights = starts + p.batch + 1;
+  Cut* cuts = reinterpret_cast<Cut*>(weights + p.batch + 1);
+  auto* requests = reinterpret_cast<uint16_t*>(p.balanced ? static_cast<void*>(cuts + kCandidates * stride) : weights);
+  uint8_t* slack = reinterpret_cast<uint8_t*>(requests + p.batch);
 
   ptx::launch_dependents();
   ptx::wait_for_dependencies();
@@ -185,188 +193,205 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) build_task_map(const _
   auto stamp = [&](int i) {
     if (PROFILE && blockIdx.x == 0 && threadIdx.x == 0) p.header[i] = int(ptx::global_nanoseconds() - t0);
   };
-  // 1: each thread sums a run of consecutive requests, then the runs are scanned.
-  int each = (p.batch + kThreads - 1) / kThreads;
-  int from = min(int(threadIdx.x) * each, p.batch), to = min(from + each, p.batch);
-  int2 mine = make_int2(0, 0), all;  // tiles, requests that have any
-  for (int i = from; i < to; ++i) {
-    int t = (read_length(p, i) + p.tile - 1) / p.tile;
-    tiles[i + 1] = t;
-    mine.x += t, mine.y += t > 0;
+
+  // 1: a run of consecutive requests each. The first two lengths stay in registers, all that there are in most batches.
+  int from = min(int(threadIdx.x) * p.run, p.batch), to = min(from + p.run, p.batch);
+  auto read = [&](int request) {
+    return request < to ? min(max(__ldcg(p.lengths + request), 0), p.max_length) : 0;
+  };
+  int held[2] = {read(from), read(from + 1)};
+  auto length_of = [&](int request) {
+    return request == from ? held[0] : request == from + 1 ? held[1] : read(request);
+  };
+  auto tiles_of = [&](int length) { return int((unsigned(length) + (1u << p.tile_shift) - 1) >> p.tile_shift); };
+  int run_tiles = 0, run_busy = 0, run_longest = 0;
+#pragma unroll 1
+  for (int request = from; request < to; ++request) {
+    int tiles = tiles_of(length_of(request));
+    run_tiles += tiles, run_busy += tiles > 0, run_longest = max(run_longest, tiles);
   }
-  int2 before = block_scan(mine, warp_sums[0], all);
-  int head_tiles = all.x, busy = all.y;
-  if (threadIdx.x == 0) tiles[0] = rank[0] = pieces[0] = 0;
-  for (int i = from; i < to; ++i) {
-    int t = tiles[i + 1];
-    if (t == 0 && blockIdx.x == 0) p.empties[i - before.y] = i;
-    tiles[i + 1] = before.x += t;
-    rank[i + 1] = before.y += t > 0;
+
+  int piece = 0, least = 2 * (kUnits + p.descriptor_weight), longest = 0;
+  bool timed = false;
+  if (p.balanced) {
+    if (threadIdx.x < kCandidates) fullest[threadIdx.x] = most_pieces[threadIdx.x] = longest_bin[threadIdx.x] = 0;
+    int3 all = block_totals(make_int3(run_tiles, run_busy, run_longest), totals_of_warps);
+    int total = all.x * p.kv_heads, busy = all.y * p.kv_heads;
+    longest = all.z;
+    timed = int64_t(total) * kUnits + (int64_t(busy) + 2 * p.num_ctas) * p.descriptor_weight <= kMaxWeight;
+    int capacity = timed ? max(divide_up_by_ctas(p, total * kUnits + busy * p.descriptor_weight), least) : 0;
+    piece = timed ? (capacity - p.descriptor_weight) / kUnits : 0x7fffffff;
   }
-  Stream stream{tiles, rank, p.batch, p.kv_heads, head_tiles, head_tiles * p.kv_heads};
-  int total = stream.total;
-  int even = divide_up(total, p.num_ctas);
+
+  // Requests that have tiles and their pieces share a word; there are at most 16,384 of the former.
+  constexpr int kPiecesShift = 15;
+  uint2 run = make_uint2(run_tiles, run_busy), all;
+  if (p.balanced) {
+#pragma unroll 1
+    for (int request = from; request < to; ++request)
+      run.y += divide_up(tiles_of(length_of(request)), piece) << kPiecesShift;
+  }
+  uint2 before = block_scan(run, sums_of_warps, all);
+  int number = before.y & ((1 << kPiecesShift) - 1), pieces = before.y >> kPiecesShift;
+#pragma unroll 1
+  for (int request = from; request < to; ++request) {
+    int length = length_of(request), tiles = tiles_of(length);
+    if (tiles > 0) {
+      starts[number] = before.x;
+      requests[number] = request;
+      slack[number] = (tiles << p.tile_shift) - length;
+      if (p.balanced) {
+        weights[number] = before.x * kUnits + pieces * p.descriptor_weight;
+        pieces += divide_up(tiles, piece);
+      }
+      before.x += tiles, ++number;
+    } else if (blockIdx.x == 0) {
+      p.empties[request - number] = request;
+    }
+  }
+  int count = all.y & ((1 << kPiecesShift) - 1);
+  int head_weight = timed ? all.x * kUnits + (all.y >> kPiecesShift) * p.descriptor_weight : 1;
+  if (threadIdx.x == 0) {
+    starts[count] = all.x;
+    if (p.balanced) weights[count] = head_weight;
+  }
+  Items items{starts, weights, requests, slack, count, p.kv_heads, int(all.x), int(all.x) * p.kv_heads};
+  int total = items.total;
+  int even = divide_up_by_ctas(p, total);
   int upstream = max(max(even, p.floor_tiles), 1);
-  if (threadIdx.x < kCandidates) {
-    fullest[threadIdx.x] = 0;
-    most_chunks[threadIdx.x] = 0;
-    longest[threadIdx.x] = 0;
-  }
-  if (threadIdx.x < kCutArrays) unusable[threadIdx.x] = 0;
   __syncthreads();
 
   stamp(3);
   int chosen = kUpstream;
-  bool timed_usable = false;
-  int reach = even / kSnapShare;
   if (p.balanced && total > 0) {
-    // 2a: cuts of the fills that have no closed form.
-    Timed timed{tiles, pieces, p.batch, p.kv_heads, total, head_tiles, p.shared_tile_ns, p.descriptor_ns, 0, 0, 0};
-    int64_t capacity =
-        divide_up(total * timed.tile_ns + int64_t(busy) * p.kv_heads * timed.descriptor_ns, int64_t(p.num_ctas));
-    timed_usable = capacity >= 2 * (timed.descriptor_ns + timed.tile_ns);
-    if (timed_usable) {
-      timed.piece = min(divide(capacity - timed.descriptor_ns, timed.tile_ns), int64_t(total));
-      mine = make_int2(0, 0);
-      for (int i = from; i < to; ++i) mine.x += divide_up(tiles[i + 1] - tiles[i], int(timed.piece));
-      before = block_scan(mine, warp_sums[1], all);
-      int head_pieces = all.x;
-      for (int i = from; i < to; ++i) pieces[i + 1] = before.x += divide_up(tiles[i + 1] - tiles[i], int(timed.piece));
-      timed.head_weight = head_tiles * timed.tile_ns + head_pieces * timed.descriptor_ns;
-      timed.capacity = divide_up(timed.head_weight * p.kv_heads, int64_t(p.num_ctas));
-      __syncthreads();
-    }
-    Cuts equal{nullptr, max(even, 1), p.num_ctas, total};
-    for (int c = threadIdx.x; c <= p.num_ctas; c += kThreads) {
-      if (reach) arrays[kEvenSnappedCuts * stride + c] = snap(stream, equal(c), reach);
-      if (timed_usable) {
-        int cut = timed(c);
-        arrays[kTimedCuts * stride + c] = cut;
-        if (reach) arrays[kTimedSnappedCuts * stride + c] = snap(stream, cut, reach);
+    // 2a: cuts, a warp 32 of one fill, of which the last begins the next warp's.
+    int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
+    int rounds = kFills * ((p.num_ctas + 30) / 31);
+    for (int round = warp; round < rounds; round += warps) {
+      int kind = round % kFills, c = min(round / kFills * 31 + lane, p.num_ctas);
+      if (kind == kTimedFill && !timed) continue;
+      const int* before = kind == kTimedFill ? weights : starts;
+      int of_head = before[count], end = of_head * p.kv_heads;
+      int budget = kind == kUpstreamFill ? upstream : kind == kEvenFill ? even : 0;
+      if (kind == kPieceFill) budget = max(even, divide_up(longest, max(longest / even - 1, 1)));
+      if (kind == kTimedFill) budget = max(divide_up_by_ctas(p, end), least);
+      int64_t target = int64_t(c) * budget;
+      bool done = target >= end;
+      int head = done ? p.kv_heads : p.kv_heads > 1 ? int(target) / of_head : 0;
+      int inside = done ? 0 : int(target) - head * of_head;
+      int number = last_not_above(count, inside, [&](int i) { return before[i]; });
+      int item = head * count + number, base = head * items.head_tiles;
+      int item_start = base + starts[number], item_end = base + starts[number + 1], at = base + inside;
+      if (kind == kTimedFill) {
+        // Whole pieces of a request, and the tiles that fit the rest: see weighted_cuts in workbench/schedule/fills.py.
+        int weight = inside - weights[number], period = piece * kUnits + p.descriptor_weight;
+        int whole = unsigned(weight) / unsigned(period), rest = max(weight - whole * period - p.descriptor_weight, 0);
+        at = min(item_start + whole * piece + rest / kUnits, item_end);
+      }
+      auto keep = [&](int candidate, int reach) {
+        Cut cut = snapped(item, item_start, item_end, at, reach);
+        cuts[candidate * stride + c] = cut;
+        int most = __reduce_max_sync(~0u, __shfl_down_sync(~0u, cut.x, 1) - cut.x);
+        if (lane == 0) raise_shared(&fullest[candidate], most);
+      };
+      if (kind == kTimedFill) {
+        keep(kTimed, p.piece_tiles);
+        keep(kTimed + 1, even / 4);
+        keep(kTimed + 2, even / 8);
+      } else {
+        keep(kind, kind == kUpstreamFill ? 0 : budget / 2);
       }
     }
+    uint64_t stream_ns = stream_time(p, total);
     __syncthreads();
-  }
 
-  stamp(4);
-  auto cuts_of = [&](int candidate) {
-    Cuts cuts{nullptr, upstream, p.num_ctas, total};
-    if (candidate >= kFirstFloor && candidate < kEven) cuts.budget = 1 << (candidate - kFirstFloor);
-    if (candidate == kEven) cuts.budget = max(even, 1);
-    if (candidate > kEven) cuts.array = arrays + (candidate - kEvenSnapped) * stride;
-    return cuts;
-  };
-  auto considered = [&](int candidate) {
-    if (candidate >= kFirstFloor && candidate < kEven) return (1 << (candidate - kFirstFloor)) > even;
-    if (candidate == kEvenSnapped) return reach > 0;
-    if (candidate == kTimed) return timed_usable;
-    if (candidate == kTimedSnapped) return timed_usable && reach > 0;
-    return true;
-  };
-
-  if (p.balanced && total > 0) {
-    // 2b: the fullest bin of each fill; a fill with an empty bin before a full one is out.
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    constexpr int warps_an_array = kWarps / kCutArrays;
-    int array = warp / warps_an_array;
-    if (array < kCutArrays && considered(kEvenSnapped + array)) {
-      int most = 0;
-      const int* cuts = arrays + array * stride;
-      for (int c = threadIdx.x - array * warps_an_array * 32; c < p.num_ctas; c += warps_an_array * 32) {
-        int low = cuts[c], high = cuts[c + 1];
-        if (low == high && low < total) unusable[array] = 1;
-        most = max(most, high - low);
+    stamp(4);
+    // 2b: bins, a warp 32 of one candidate; see BinSums in workbench/schedule/fills.py.
+    uint32_t most = max(fullest[min(lane, kCandidates - 1)], 1u);
+    uint32_t tile_ns = saturated(max(uint64_t(p.cta_tile_ns), divide_up(stream_ns, uint64_t(most))));
+    rounds = kCandidates * ((p.num_ctas + 31) / 32);
+    for (int round = warp; round < rounds; round += warps) {
+      int candidate = round % kCandidates, first = round / kCandidates * 32, c = min(first + lane, p.num_ctas - 1);
+      if (candidate >= kTimed && !timed) continue;
+      const Cut* own = cuts + candidate * stride;
+      Cut low = own[c], high = own[c + 1];
+      int pieces = __reduce_max_sync(~0u, pieces_until(own, first, c));
+      bool same = low.y >> 1 == high.y >> 1, entered = low.y & 1, left = high.y & 1;  // inside an item
+      int descriptors = ((high.y + 1) >> 1) - (low.y >> 1), split = entered + left - (same && entered);
+      uint64_t ns = uint64_t(high.x - low.x) * __shfl_sync(~0u, tile_ns, candidate) +
+                    uint64_t(descriptors) * p.descriptor_ns + uint64_t(split) * p.partial_ns;
+      uint32_t most_ns = __reduce_max_sync(~0u, low.x < high.x ? saturated(ns) : 0);
+      if (lane == 0) {
+        raise_shared(&most_pieces[candidate], pieces);
+        raise_shared(&longest_bin[candidate], most_ns);
       }
-      most = __reduce_max_sync(~0u, most);
-      if (lane == 0) atomicMax(&fullest[kEvenSnapped + array], most);
     }
-    if (threadIdx.x <= kEven) fullest[threadIdx.x] = min(cuts_of(threadIdx.x).budget, total);
     __syncthreads();
 
     stamp(5);
-    // 2c: the longest bin and the most pieces of a request. The fills considered share the warps.
-    int number = 0;
-    for (int candidate = 0; candidate < kCandidates; ++candidate) number += considered(candidate);
-    int warps_each = kWarps / number, turn = warp / warps_each, candidate = 0;
-    for (int left = turn; candidate < kCandidates; ++candidate)
-      if (considered(candidate) && left-- == 0) break;
-    if (candidate < kCandidates) {
-      Cuts cuts = cuts_of(candidate);
-      int64_t stream_ns = divide_up(int64_t(total) * p.tile_bytes * 1000, int64_t(p.bytes_per_us));
-      int64_t tile_ns = max(int64_t(p.cta_tile_ns), divide_up(stream_ns, int64_t(fullest[candidate])));
-      long long most_ns = 0;
-      int most = 0;
-      for (int c = threadIdx.x - turn * warps_each * 32; c < p.num_ctas; c += warps_each * 32) {
-        int low = cuts(c), high = cuts(c + 1), chunks;
-        if (low == high) continue;
-        most_ns = max(most_ns, (long long)bin_ns(p, stream, cuts, c, low, high, tile_ns, chunks));
-        most = max(most, chunks);
-      }
-      for (int d = 16; d > 0; d /= 2) most_ns = max(most_ns, __shfl_xor_sync(~0u, most_ns, d));
-      most = __reduce_max_sync(~0u, most);
-      if (lane == 0) {
-        atomicMax(&longest[candidate], most_ns);
-        atomicMax(&most_chunks[candidate], most);
-      }
+    uint32_t makespan = kMaxTime;
+    if (lane < (timed ? kCandidates : kTimed)) {
+      uint32_t pieces = most_pieces[lane];
+      makespan = saturated(longest_bin[lane] + (pieces > 1 ? p.merge_ns + uint64_t(pieces) * p.merge_chunk_ns : 0));
     }
-    __syncthreads();
-    long long least = kNever;
-    for (candidate = 0; candidate < kCandidates; ++candidate) {
-      bool usable = considered(candidate) && !(candidate > kEven && unusable[candidate - kEvenSnapped]);
-      int chunks = most_chunks[candidate];
-      long long ns = longest[candidate] + (chunks > 1 ? p.merge_ns + int64_t(chunks) * p.merge_chunk_ns : 0);
-      if (usable && ns < least) least = ns, chosen = candidate;
-    }
+    chosen = __ffs(__ballot_sync(~0u, makespan == __reduce_min_sync(~0u, makespan))) - 1;
   }
 
   stamp(6);
   // 3: write. An item-start descriptor lies at num_ctas + kv_head * max_batch + request.
-  Cuts cuts = cuts_of(chosen);
-  auto write = [&](int index, int bin, int low, const Stream::Item& item) {
-    int high = min(cuts(bin + 1), item.end);
-    int next = -1;
-    if (high < cuts(bin + 1)) {
-      Stream::Item following = stream.at(high);
-      next = p.num_ctas + following.head * p.max_batch + following.request;
+  Fill fill{p.balanced && total > 0 ? cuts + chosen * stride : nullptr, upstream, p.num_ctas, total};
+  auto write = [&](int index, int bin, int low, int head, int number, int start, int end, int2 homes) {
+    int limit = fill(bin + 1), next = -1;
+    if (end < limit) {
+      bool over = number + 1 == count;
+      next = p.num_ctas + (head + over) * p.max_batch + requests[over ? 0 : number + 1];
     }
-    int home = cuts.home(item.start);
-    int length = read_length(p, item.request);
-    int first = (low - item.start) * p.tile;
-    int tokens = int(min(int64_t(high - item.start) * p.tile, int64_t(length))) - first;
+    int length = ((end - start) << p.tile_shift) - slack[number], first = (low - start) << p.tile_shift;
+    int tokens = end <= limit ? length - first : (limit - low) << p.tile_shift;
     int4* row = p.map + int64_t(index) * 3;
-    row[0] = make_int4(item.request, item.head, first, tokens);
-    row[1] = make_int4(length, bin - home, cuts.home(item.end - 1) - home + 1, 2 * home + 1);
+    row[0] = make_int4(requests[number], head, first, tokens);
+    row[1] = make_int4(length, bin - homes.x, homes.y - homes.x + 1, 2 * homes.x + 1);
     row[2] = make_int4(next, 0, 0, 0);
   };
-  int items = p.kv_heads * p.batch;
-  for (int at = blockIdx.x * kThreads + threadIdx.x; at < p.num_ctas + items; at += gridDim.x * kThreads) {
-    if (at < p.num_ctas) {
-      int low = cuts(at);
-      if (low == cuts(at + 1)) {
-        p.map[int64_t(at) * 3] = make_int4(0, 0, 0, 0);
-        p.map[int64_t(at) * 3 + 1] = make_int4(0, 0, 0, 0);
-        p.map[int64_t(at) * 3 + 2] = make_int4(-1, 0, 0, 0);
-      } else {
-        write(at, at, low, stream.at(low));
+  int bins = (p.num_ctas + 31) / 32 * 32, rows = bins + p.kv_heads * count;  // a warp has bins or items
+  for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < rows; at += gridDim.x * blockDim.x) {
+    if (at < bins) {
+      if (at >= p.num_ctas) continue;
+      int low = fill(at);
+      if (low == fill(at + 1)) {
+        int4* row = p.map + int64_t(at) * 3;
+        row[0] = row[1] = make_int4(0, 0, 0, 0);
+        row[2] = make_int4(-1, 0, 0, 0);
+        continue;
       }
+      int head, number;
+      if (fill.cuts) {
+        int item = fill.cuts[at].y >> 1;
+        head = p.kv_heads > 1 ? item / count : 0, number = item - head * count;
+      } else {
+        head = p.kv_heads > 1 ? low / items.head_tiles : 0;
+        number = last_not_above(count, low - head * items.head_tiles, [&](int i) { return starts[i]; });
+      }
+      int start = head * items.head_tiles + starts[number], end = head * items.head_tiles + starts[number + 1];
+      write(at, at, low, head, number, start, end, fill.homes(start, end));
     } else {
-      int head = (at - p.num_ctas) / p.batch, request = at - p.num_ctas - head * p.batch;
-      int start = head * head_tiles + tiles[request], end = head * head_tiles + tiles[request + 1];
-      if (start == end) continue;
-      int bin = cuts.home(start);
-      if (cuts(bin) != start) write(p.num_ctas + head * p.max_batch + request, bin, start, {head, request, start, end});
+      int item = at - bins, head = p.kv_heads > 1 ? item / count : 0, number = item - head * count;
+      int start = head * items.head_tiles + starts[number], end = head * items.head_tiles + starts[number + 1];
+      int2 homes = fill.homes(start, end);
+      int index = p.num_ctas + head * p.max_batch + requests[number];
+      if (fill(homes.x) != start) write(index, homes.x, start, head, number, start, end, homes);
     }
   }
   stamp(7);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
-    p.header[kNumEmpty] = p.batch - busy;
+    p.header[kNumEmpty] = p.batch - count;
     p.header[kPolicyChosen] = chosen;
     p.header[kBudget] = upstream;
   }
 }
 
-// Writes a compact map of upstream's rule in upstream's dense format: rows of 12 int32, a header row, `budget + 1` rows a
-// bin (unused ones -1, -1, 0 ...), then the pieces of each (KV head, request). One CTA a bin.
+// Writes a compact map of upstream's rule in upstream's dense format: rows of 12 int32, a header row, `budget + 1` rows
+// a bin (unused ones -1, -1, 0 ...), then the pieces of each (KV head, request). One CTA a bin.
 struct DenseParams {
   const Descriptor* map;
   const int* header;

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.schedule import oracle
 from tests.schedule.strategies import costs, problems
 from workbench.schedule import DecodeProblem, balanced
-from workbench.schedule.fills import has_gap, plan_from_cuts, snap, sum_bins
+from workbench.schedule.fills import MAX_WEIGHT, UNITS, plan_from_cuts, snap, sum_bins, weighted_cuts
+from workbench.schedule.policies import worth_in_tiles
 
 
 @settings(max_examples=250)
@@ -33,10 +34,11 @@ def test_sums_predict_exactly_what_the_plan_costs(problem: DecodeProblem, cost: 
     candidates = balanced(cost).candidates(problem)
     between = problem.num_ctas - 1
     inner = data.draw(st.lists(st.integers(0, problem.total_tiles), min_size=between, max_size=between))
-    candidates.append(np.array([0, *sorted(inner), problem.total_tiles]))
+    drawn = np.array([0, *sorted(inner), problem.total_tiles])
+    empty_inside = (drawn[1:] == drawn[:-1]) & ~np.isin(drawn[1:], problem.starts)
+    if not empty_inside.any():  # pieces are counted by bins
+        candidates.append(drawn)
     for cuts in candidates:
-        if has_gap(cuts):
-            continue
         sums, plan = sum_bins(problem, cuts), plan_from_cuts(problem, "x", cuts)
         assert sums.tiles.tolist() == plan.bin_tiles.tolist()
         assert sums.descriptors.tolist() == np.diff(plan.bin_offsets).tolist()
@@ -84,25 +86,24 @@ class Scalars:
             low = stop
         return own
 
-    def weighted_cut(self, c: int, tile_ns: int, foot_ns: int, num_bins: int) -> int | None:
-        """Cut ``c`` of the fill of equal time, in plain integers."""
+    def weighted_cut(self, c: int, foot: int, num_bins: int) -> int:
+        """Cut ``c`` of the fill of equal weight, in plain integers; ``foot`` is what a descriptor weighs."""
         total = self.starts[-1] * self.heads
-        capacity = -(-(total * tile_ns + self.busy[-1] * self.heads * foot_ns) // num_bins)
-        if capacity < 2 * (foot_ns + tile_ns):
-            return None
-        piece = (capacity - foot_ns) // tile_ns
+        least = 2 * (UNITS + foot)
+        capacity = max(-(-(total * UNITS + self.busy[-1] * self.heads * foot) // num_bins), least)
+        piece = (capacity - foot) // UNITS
         tiles = [b - a for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
         weights = [0]
         for _ in range(self.heads):
             for t in tiles:
-                weights.append(weights[-1] + t * tile_ns + -(-t // piece) * foot_ns)
-        capacity = -(-weights[-1] // num_bins)
+                weights.append(weights[-1] + t * UNITS + -(-t // piece) * foot)
+        capacity = max(-(-weights[-1] // num_bins), least)
         target = min(c * capacity, weights[-1])
         item = min(bisect_right(weights, target), len(weights) - 1) - 1
-        whole, rest = divmod(target - weights[item], piece * tile_ns + foot_ns)
+        whole, rest = divmod(target - weights[item], piece * UNITS + foot)
         head, request = divmod(item, len(tiles))
         start = head * self.starts[-1] + self.starts[request]
-        return min(start + whole * piece + max(rest - foot_ns, 0) // tile_ns, start + tiles[request])
+        return min(start + whole * piece + max(rest - foot, 0) // UNITS, start + tiles[request])
 
     def snapped(self, cut: int, reach: int) -> int:
         """``cut``, or the nearest request edge within ``reach`` tiles."""
@@ -125,16 +126,15 @@ def test_each_bin_can_be_computed_alone(problem: DecodeProblem, cost: object, da
     alone = Scalars.of(problem)
     c = data.draw(st.integers(0, problem.num_ctas - 1))
     total, even = problem.total_tiles, -(-problem.total_tiles // problem.num_ctas)
-    budgets = [max(even, problem.min_process_len // problem.tile)] + [f for f in (1, 2, 4, 8, 16, 32) if f > even]
-    reach = even // 8
-    tile_ns = max(cost.cta_tile_ns(problem.tile, problem.num_ctas), cost.stream_ns(problem.num_ctas, problem.tile))
-    weighted = [alone.weighted_cut(at, tile_ns, cost.constants.descriptor_ns, problem.num_ctas) for at in (c, c + 1)]
-    ends = [[min(at * budget, total) for at in (c, c + 1)] for budget in budgets]
-    for fill in ([min(at * even, total) for at in (c, c + 1)], weighted):
-        if fill[0] is not None:
-            ends.append(fill)
-            if reach:
-                ends.append([alone.snapped(cut, reach) for cut in fill])
+    longest = max(oracle.tiles_of(length, problem.tile) for length in problem.lengths.tolist())
+    fewer = max(even, -(-longest // max(longest // even - 1, 1)))
+    upstream = max(even, problem.min_process_len // problem.tile)
+    equal = {b: [min(at * b, total) for at in (c, c + 1)] for b in (even, fewer, upstream)}
+    foot, worth = worth_in_tiles(cost, problem.tile, problem.num_ctas)
+    timed = [alone.weighted_cut(at, foot, problem.num_ctas) for at in (c, c + 1)]
+    fills = [(equal[upstream], -1), *((equal[b], b // 2) for b in (even, fewer))]
+    fills += [(timed, reach) for reach in (worth, even // 4, even // 8)]
+    ends = [[alone.snapped(cut, reach) for cut in fill] for fill, reach in fills]
     candidates = balanced(cost).candidates(problem)
     assert len(candidates) == len(ends)
     for cuts, (low, high) in zip(candidates, ends, strict=True):
@@ -156,3 +156,26 @@ def test_snapping_moves_a_cut_only_to_a_near_edge(problem: DecodeProblem, data: 
         else:
             assert moved in edges
             assert abs(moved - cut) == nearest
+
+
+def test_weights_that_might_not_fit_32_bits_make_no_fill() -> None:
+    problem = DecodeProblem([64 * 1000] * 3, 2, 4)
+    room = MAX_WEIGHT - problem.total_tiles * UNITS
+    most = room // (6 + 2 * 4)  # six requests, and two more pieces a bin
+    assert weighted_cuts(problem, most) is not None
+    assert weighted_cuts(problem, most + 1) is None
+
+
+@given(problems(), st.integers(0, 200))
+def test_bins_of_equal_weight_weigh_no_more_than_one_share(problem: DecodeProblem, foot: int) -> None:
+    """Tiles and descriptors of a bin, its first and last piece apart, are within a share of the whole weight."""
+    if problem.total_tiles == 0:
+        return
+    cuts = weighted_cuts(problem, foot)
+    assert cuts is not None
+    busy = int((problem.tiles > 0).sum()) * problem.num_kv_heads
+    most = problem.total_tiles * UNITS + (busy + 2 * problem.num_ctas) * foot
+    share = max(-(-most // problem.num_ctas), 2 * (UNITS + foot))
+    sums = sum_bins(problem, cuts)
+    between = np.maximum(sums.descriptors - 2, 0)
+    assert (sums.tiles * UNITS + between * foot <= share + foot + UNITS).all()

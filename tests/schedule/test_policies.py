@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -147,6 +149,22 @@ def test_a_cost_model_decides_for_the_name_balanced_alone() -> None:
     assert resolve(balanced(cost_model("H20")), COST) == balanced(cost_model("H20"))
     for name in ("hpc-ops", "lpt", "fixed_splits(8)", "fixed_chunk(4096)"):
         assert resolve(name, COST) == resolve(name)
+
+
+def test_plan_decode_is_told_of_a_cost_model() -> None:
+    lengths = [200] * 60 + [9000] * 5
+    told = plan_decode(lengths, num_kv_heads=1, num_ctas=132, cost=COST)
+    assert told.as_lists() == plan_decode(lengths, num_kv_heads=1, num_ctas=132, policy=balanced(COST)).as_lists()
+    assert told.as_lists() != plan_decode(lengths, num_kv_heads=1, num_ctas=132).as_lists()
+    with pytest.raises(InvalidArgument, match="cost is 'H100'"):
+        plan_decode(lengths, num_kv_heads=1, num_ctas=132, cost="H100")
+
+
+def test_makespans_beyond_32_bits_count_as_equal() -> None:
+    slow = replace(COST, constants=replace(COST.constants, merge_ns=1 << 33, descriptor_ns=1 << 33))
+    lengths = [300, 5000, 70, 12_000]
+    ours = plan_decode(lengths, num_kv_heads=2, num_ctas=12, cost=slow)
+    assert ours.as_lists() == plan_decode(lengths, num_kv_heads=2, num_ctas=12, policy="hpc-ops").as_lists()
 
 
 @pytest.mark.parametrize(

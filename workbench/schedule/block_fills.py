@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from workbench.schedule import fills
 from workbench.schedule.blocks import Block, Ints, Outcome, merge_ns_of, offsets_of, tile_ns_of
 from workbench.schedule.costs import CostModel
-from workbench.schedule.policies import SNAP_SHARE
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,29 +101,28 @@ class Cuts:
     item: Ints
 
 
-def even_cuts(block: Block) -> Cuts:
-    """Cuts every ``even[step]`` tiles: :func:`workbench.schedule.fills.equal_cuts`."""
+def equal_cuts(block: Block, budget: Ints) -> Cuts:
+    """Cuts every ``budget[step]`` tiles: :func:`workbench.schedule.fills.equal_cuts`."""
     items = block.items
     steps = np.arange(block.num_ctas + 1, dtype=np.int64)
-    at = np.minimum(steps * block.even[:, None], block.totals[:, None]) + items.starts[items.bounds[:-1], None]
+    at = np.minimum(steps * budget[:, None], block.totals[:, None]) + items.starts[items.bounds[:-1], None]
     item = np.searchsorted(items.starts, at, side="right") - 1
     return Cuts(at, np.minimum(item, items.bounds[1:, None] - 1))
 
 
-def snapped(block: Block, cuts: Cuts) -> Cuts:
-    """Cuts near a request's edge moved onto it: :func:`workbench.schedule.fills.snap`."""
+def snapped(block: Block, cuts: Cuts, reach: Ints) -> Cuts:
+    """Cuts within ``reach[step]`` of a request's edge moved onto it: :func:`workbench.schedule.fills.snap`."""
     starts, last = block.items.starts, block.items.bounds[1:, None] - 1
-    reach = (block.even // SNAP_SHARE)[:, None]
     begin, end = starts[cuts.item], starts[cuts.item + 1]
     back, ahead = cuts.at - begin, end - cuts.at
-    near = np.minimum(back, ahead) <= reach
+    near = np.minimum(back, ahead) <= reach[:, None]
     forward = near & (back > ahead)
     at = np.where(near, np.where(forward, end, begin), cuts.at)
     return Cuts(at, np.minimum(cuts.item + forward, last))
 
 
-def timed_cuts(block: Block, tile_ns: int, descriptor_ns: int) -> tuple[npt.NDArray[np.bool_], Cuts]:
-    """Cuts into bins of equal time: :func:`workbench.schedule.fills.weighted_cuts`.
+def weighted_cuts(block: Block, descriptor_weight: int) -> tuple[npt.NDArray[np.bool_], Cuts]:
+    """Cuts into bins of equal weight: :func:`workbench.schedule.fills.weighted_cuts`.
 
     Returns
     -------
@@ -131,31 +130,25 @@ def timed_cuts(block: Block, tile_ns: int, descriptor_ns: int) -> tuple[npt.NDAr
         Where such a fill exists; elsewhere the cuts mean nothing.
     Cuts
     """
-    items, num_bins = block.items, block.num_ctas
-    rows = items.bounds[:-1]
-    capacity = -(-(block.totals * tile_ns + np.diff(items.bounds) * descriptor_ns) // num_bins)
-    exists = capacity >= 2 * (descriptor_ns + tile_ns)
-    piece = np.where(exists, (capacity - descriptor_ns) // tile_ns, 1)
-    weight = offsets_of(items.tiles * tile_ns + -(-items.tiles // piece[items.step]) * descriptor_ns)
+    items, num_bins, unit = block.items, block.num_ctas, fills.UNITS
+    rows, busy = items.bounds[:-1], np.diff(items.bounds)
+    exists = block.totals * unit + (busy + 2 * num_bins) * descriptor_weight <= fills.MAX_WEIGHT
+    least = 2 * (unit + descriptor_weight)
+    capacity = np.maximum(-(-(block.totals * unit + busy * descriptor_weight) // num_bins), least)
+    piece = (capacity - descriptor_weight) // unit
+    weight = offsets_of(items.tiles * unit + -(-items.tiles // piece[items.step]) * descriptor_weight)
     base = weight[rows]
     whole_step = weight[items.bounds[1:]] - base
-    capacity = -(-whole_step // num_bins)
+    capacity = np.maximum(-(-whole_step // num_bins), least)
     targets = np.minimum(np.arange(num_bins + 1, dtype=np.int64) * capacity[:, None], whole_step[:, None])
     targets += base[:, None]
     last = items.bounds[1:, None] - 1
     item = np.minimum(np.searchsorted(weight, targets, side="right") - 1, last)
-    whole, rest = np.divmod(targets - weight[item], (piece * tile_ns + descriptor_ns)[:, None])
-    inside = whole * piece[:, None] + np.maximum(rest - descriptor_ns, 0) // tile_ns
+    whole, rest = np.divmod(targets - weight[item], (piece * unit + descriptor_weight)[:, None])
+    inside = whole * piece[:, None] + np.maximum(rest - descriptor_weight, 0) // unit
     end = items.starts[item + 1]
     at = np.minimum(items.starts[item] + inside, end)
     return exists, Cuts(at, np.minimum(item + (at == end), last))
-
-
-def without_gap(cuts: Cuts) -> npt.NDArray[np.bool_]:
-    """Where no empty bin lies before a full one, bool [steps]: not :func:`workbench.schedule.fills.has_gap`."""
-    low, high = cuts.at[:, :-1], cuts.at[:, 1:]
-    gap: npt.NDArray[np.bool_] = ((low == high) & (low < cuts.at[:, -1:])).any(axis=1)
-    return ~gap
 
 
 def cut_fill(block: Block, cuts: Cuts) -> Fill:

@@ -66,35 +66,27 @@ def _balanced(policy: Policy, block: Block, cost: CostModel) -> Outcome:
     deciding = given_or_default(getattr(policy, "costs", None))
     every = np.ones(block.steps, bool)
     candidates = [(every, fills.equal_fill(block, _budget(block)))]
-    for floor in policies.FLOORS:
-        where = floor > block.even
-        if where.any():
-            part = block if where.all() else block.take(where)
-            candidates.append((where, fills.equal_fill(part, np.full(part.steps, floor))))
-    even = fills.even_cuts(block)
-    tile_ns = max(deciding.cta_tile_ns(block.tile, block.num_ctas), deciding.stream_ns(block.num_ctas, block.tile))
-    exists, timed = fills.timed_cuts(block, tile_ns, deciding.constants.descriptor_ns)
-    candidates.append((every, fills.equal_fill(block, block.even)))
-    for where, cuts in (
-        (every, fills.snapped(block, even)),
-        (exists, timed),
-        (exists, fills.snapped(block, timed)),
-    ):
-        candidates.append((where & fills.without_gap(cuts), fills.cut_fill(block, cuts)))
+    longest = _longest(block)
+    pieces = np.maximum(longest // np.maximum(block.even, 1) - 1, 1)
+    for budget in (block.even, np.maximum(block.even, -(-longest // pieces))):
+        cuts = fills.snapped(block, fills.equal_cuts(block, budget), budget // 2)
+        candidates.append((every, fills.cut_fill(block, cuts)))
+    descriptor_weight, piece_tiles = policies.worth_in_tiles(deciding, block.tile, block.num_ctas)
+    exists, timed = fills.weighted_cuts(block, descriptor_weight)
+    reaches = (np.full(block.steps, piece_tiles), *(block.even // share for share in policies.SNAP_SHARES))
+    for reach in reaches:
+        candidates.append((exists, fills.cut_fill(block, fills.snapped(block, timed, reach))))
 
     best: dict[str, Ints] = {column.name: np.zeros(block.steps, np.int64) for column in fields(Outcome)}
     shortest = np.full(block.steps, FAR)
     for where, fill in candidates:
         decided = fill.outcome(deciding, block.tile, block.num_ctas)
         outcome = decided if deciding == cost else fill.outcome(cost, block.tile, block.num_ctas)
-        whole = decided.bins_ns.size == block.steps  # else the fill has the steps of `where` alone
-        at = np.flatnonzero(where)
-        here = at if whole else np.arange(at.size)
-        better = decided.makespan_ns[here] < shortest[at]
-        at, here = at[better], here[better]
-        shortest[at] = decided.makespan_ns[here]
+        makespan = np.minimum(decided.makespan_ns, policies.MAX_TIME_NS)
+        better = where & (makespan < shortest)
+        shortest[better] = makespan[better]
         for name, values in best.items():
-            values[at] = getattr(outcome, name)[here]
+            values[better] = getattr(outcome, name)[better]
     return Outcome(**best)
 
 

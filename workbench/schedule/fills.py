@@ -19,9 +19,14 @@ from workbench.schedule.problem import DecodeProblem
 Cuts = npt.NDArray[np.int64]
 
 
+def even_budget(problem: DecodeProblem) -> int:
+    """Tiles a bin when they are spread evenly: ``ceil(total / num_ctas)``."""
+    return -(-problem.total_tiles // problem.num_ctas)
+
+
 def hpc_ops_budget(problem: DecodeProblem) -> int:
     """Tiles a bin under upstream HPC-Ops' rule: ``max(ceil(total / num_ctas), floor(min_process_len / tile))``."""
-    return max(-(-problem.total_tiles // problem.num_ctas), problem.floor_tiles)
+    return max(even_budget(problem), problem.floor_tiles)
 
 
 def equal_cuts(problem: DecodeProblem, budget: int) -> Cuts:
@@ -29,51 +34,68 @@ def equal_cuts(problem: DecodeProblem, budget: int) -> Cuts:
     return np.minimum(np.arange(problem.num_ctas + 1, dtype=np.int64) * budget, problem.total_tiles)
 
 
-def weighted_cuts(problem: DecodeProblem, tile_ns: int, descriptor_ns: int, num_bins: int) -> Cuts | None:
-    """Bins of equal time instead of equal tiles: a descriptor weighs ``descriptor_ns``, a tile ``tile_ns``.
+def piece_budget(problem: DecodeProblem) -> int:
+    """A budget above the even one that cuts the longest request into equal pieces.
 
-    A request longer than a bin pays ``descriptor_ns`` once a piece, so it weighs that much more: with ``m`` tiles a
-    piece, ``tiles * tile_ns + ceil(tiles / m) * descriptor_ns``. A cut that falls at weight ``v`` inside a request
-    gives ``floor(v / (m * tile_ns + descriptor_ns))`` whole pieces and the tiles that fit the rest.
+    With ``t`` tiles in the longest request and ``even`` in an evenly filled bin, ``t`` is cut into
+    ``floor(t / even) - 1`` pieces, at least one. Where requests are alike or the long ones are multiples of the short,
+    bins of this size begin and end at requests.
+    """
+    even, longest = even_budget(problem), int(problem.tiles.max(initial=0))
+    return max(even, -(-longest // max(longest // max(even, 1) - 1, 1)))
+
+
+UNITS = 16
+"""Parts of a tile in which :func:`weighted_cuts` measures."""
+
+MAX_WEIGHT = 2**31 - 1
+
+
+def weighted_cuts(problem: DecodeProblem, descriptor_weight: int) -> Cuts | None:
+    """Bins of equal weight instead of equal tiles: a tile weighs :data:`UNITS`, a descriptor ``descriptor_weight``.
+
+    A request longer than a bin pays for a descriptor once a piece, so it weighs that much more: with ``m`` tiles a
+    piece, ``tiles * UNITS + ceil(tiles / m) * descriptor_weight``. A cut that falls at weight ``v`` inside a request
+    gives ``floor(v / (m * UNITS + descriptor_weight))`` whole pieces and the tiles that fit the rest. The least bin
+    has room for two tiles with a descriptor each.
 
     Returns
     -------
     int64 array [num_ctas + 1] or None
-        None when bins would be so small that one may hold no tile.
+        None where the weight of the batch might not fit 32 bits, in which a GPU counts it.
     """
-    tiles, starts = problem.tiles, problem.starts
+    tiles, starts, num_bins = problem.tiles, problem.starts, problem.num_ctas
     busy = int(np.count_nonzero(tiles)) * problem.num_kv_heads
-    capacity = -(-(problem.total_tiles * tile_ns + busy * descriptor_ns) // num_bins)
-    if capacity < 2 * (descriptor_ns + tile_ns):
+    # Cutting adds two pieces a bin at most.
+    if problem.total_tiles * UNITS + (busy + 2 * num_bins) * descriptor_weight > MAX_WEIGHT:
         return None
-    piece = (capacity - descriptor_ns) // tile_ns
+    least = 2 * (UNITS + descriptor_weight)
+    capacity = max(-(-(problem.total_tiles * UNITS + busy * descriptor_weight) // num_bins), least)
+    piece = (capacity - descriptor_weight) // UNITS
     pieces = np.zeros(starts.size, np.int64)
     np.cumsum(np.tile(-(-tiles // piece), problem.num_kv_heads), out=pieces[1:])
-    weight = starts * tile_ns + pieces * descriptor_ns
-    capacity = -(-int(weight[-1]) // num_bins)
+    weight = starts * UNITS + pieces * descriptor_weight
+    capacity = max(-(-int(weight[-1]) // num_bins), least)
 
-    targets = np.minimum(np.arange(problem.num_ctas + 1, dtype=np.int64) * capacity, weight[-1])
+    targets = np.minimum(np.arange(num_bins + 1, dtype=np.int64) * capacity, weight[-1])
     item = np.minimum(np.searchsorted(weight, targets, side="right") - 1, starts.size - 2)
     inside = targets - weight[item]
-    whole, rest = np.divmod(inside, piece * tile_ns + descriptor_ns)
-    tiles_inside = whole * piece + np.maximum(rest - descriptor_ns, 0) // tile_ns
+    whole, rest = np.divmod(inside, piece * UNITS + descriptor_weight)
+    tiles_inside = whole * piece + np.maximum(rest - descriptor_weight, 0) // UNITS
     cuts: Cuts = np.minimum(starts[item] + tiles_inside, starts[item + 1])
     return cuts
 
 
 def snap(problem: DecodeProblem, cuts: Cuts, reach: int) -> Cuts:
-    """Move each cut that lies within ``reach`` tiles of a request's edge to the nearest edge (a tie goes back)."""
+    """Move each cut that lies within ``reach`` tiles of a request's edge to the nearest edge (a tie goes back).
+
+    Several cuts may end up at one edge; the bins between them are empty.
+    """
     starts = problem.starts
     item = np.minimum(np.searchsorted(starts, cuts, side="right") - 1, starts.size - 2)
     back, ahead = cuts - starts[item], starts[item + 1] - cuts
     snapped = np.where(back <= ahead, starts[item], starts[item + 1])
     return np.where(np.minimum(back, ahead) <= reach, snapped, cuts)
-
-
-def has_gap(cuts: Cuts) -> bool:
-    """Whether an empty bin lies before a full one."""
-    empty = cuts[1:] == cuts[:-1]
-    return bool((empty & (cuts[:-1] < cuts[-1])).any())
 
 
 @dataclass(frozen=True)
@@ -96,7 +118,7 @@ class BinSums:
 def sum_bins(problem: DecodeProblem, cuts: Cuts) -> BinSums:
     """Count tiles, descriptors and pieces of split requests in each bin, from prefix sums and a few searches a bin.
 
-    ``cuts`` has no empty bin before a full one (:func:`has_gap`).
+    An empty bin before a full one must lie at a request's edge, as after :func:`snap`: pieces are counted by bins.
     """
     starts = problem.starts
     low, high = cuts[:-1], cuts[1:]

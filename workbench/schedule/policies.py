@@ -48,27 +48,29 @@ class hpc_ops:  # noqa: N801 - policies read as names: policy=hpc_ops()
         return fills.plan_from_cuts(problem, self.name, fills.equal_cuts(problem, fills.hpc_ops_budget(problem)))
 
 
-FLOORS = (1, 2, 4, 8, 16, 32)
-"""Smallest bins, in tiles, that ``balanced`` considers."""
+SNAP_SHARES = (4, 8)
+"""``balanced`` moves cuts to request edges that lie within one part in so many of an even bin."""
 
-SNAP_SHARE = 8
-"""``balanced`` moves a cut to a request's edge if that is within one part in this many of a bin."""
+MAX_TIME_NS = 2**32 - 1
+"""``balanced`` compares makespans in 32 bits; what is longer, 4.3 s, counts as this."""
 
 
 @dataclass(frozen=True)
 class balanced:  # noqa: N801
     """The best of a few contiguous fills by predicted makespan, ``hpc-ops`` among them.
 
-    Candidates, in the order in which ties are decided: upstream's fill; bins of equal tiles with work floors of
-    :data:`FLOORS` tiles; bins of equal time (a descriptor counts); each of the last two with its cuts snapped to
-    nearby request edges. Predictions are integer nanoseconds, so a GPU finds the same winner.
+    Candidates, in the order in which ties are decided: upstream's fill; bins of equal tiles, as many as there are CTAs
+    (:func:`fills.even_budget`) or fewer (:func:`fills.piece_budget`), cuts snapped to request edges up to half a bin
+    away; bins of equal time (:func:`fills.weighted_cuts`) with cuts snapped as far as a piece saved is worth, then as
+    far as each of :data:`SNAP_SHARES` of an even bin. Predictions are whole nanoseconds, so that a GPU finds the same
+    winner.
 
     Attributes
     ----------
     costs : CostModel, optional
         Cost model that decides; default: decode attention with an FP8 cache on an H200. The bare name ``"balanced"``
-        means that default in :func:`plan_decode`, which is told of no cost model; whatever is told of one (a sweep,
-        the explorer, the report) lets the name decide by that.
+        decides by the cost model that its caller was told of (:func:`plan_decode`, ``build_task_map``, a sweep, the
+        explorer, the report), and by that default where there is none.
     """
 
     costs: CostModel | None = None
@@ -79,21 +81,17 @@ class balanced:  # noqa: N801
 
     def candidates(self, problem: DecodeProblem) -> list[fills.Cuts]:
         """The fills considered, best tie first."""
-        cost = given_or_default(self.costs)
-        even = -(-problem.total_tiles // problem.num_ctas)
         cuts = [fills.equal_cuts(problem, fills.hpc_ops_budget(problem))]
-        cuts += [fills.equal_cuts(problem, floor) for floor in FLOORS if floor > even]
-        equal = fills.equal_cuts(problem, even)
-        # While all CTAs stream, each gets its share of the bandwidth; that is the time of a tile to balance with.
-        tile_ns = max(cost.cta_tile_ns(problem.tile, problem.num_ctas), cost.stream_ns(problem.num_ctas, problem.tile))
-        timed = fills.weighted_cuts(problem, tile_ns, cost.constants.descriptor_ns, problem.num_ctas)
-        reach = even // SNAP_SHARE
-        for fill in (equal, timed):
-            if fill is not None:
-                cuts.append(fill)
-                if reach:
-                    cuts.append(fills.snap(problem, fill, reach))
-        return [fill for fill in cuts if not fills.has_gap(fill)]
+        if problem.total_tiles == 0:
+            return cuts
+        even = fills.even_budget(problem)
+        for budget in (even, fills.piece_budget(problem)):
+            cuts.append(fills.snap(problem, fills.equal_cuts(problem, budget), budget // 2))
+        descriptor_weight, piece_tiles = worth_in_tiles(given_or_default(self.costs), problem.tile, problem.num_ctas)
+        timed = fills.weighted_cuts(problem, descriptor_weight)
+        if timed is not None:
+            cuts += [fills.snap(problem, timed, reach) for reach in (piece_tiles, *(even // s for s in SNAP_SHARES))]
+        return cuts
 
     def plan(self, problem: DecodeProblem) -> DecodePlan:
         """Schedule ``problem``."""
@@ -101,7 +99,20 @@ class balanced:  # noqa: N801
         total, tile = problem.total_tiles, problem.tile
         candidates = self.candidates(problem)
         times = [fills.sum_bins(problem, cuts).makespan_ns(cost, total, tile) for cuts in candidates]
-        return fills.plan_from_cuts(problem, self.name, candidates[int(np.argmin(times))])
+        best = int(np.argmin(np.minimum(times, MAX_TIME_NS)))
+        return fills.plan_from_cuts(problem, self.name, candidates[best])
+
+
+def worth_in_tiles(cost: CostModel, tile: int, num_ctas: int) -> tuple[int, int]:
+    """What a descriptor weighs, in parts of a tile (:data:`fills.UNITS`), and the whole tiles that a piece is worth.
+
+    A tile takes its time while all CTAs stream, each with its share of the bandwidth. A piece saved saves a descriptor
+    and a partial result.
+    """
+    c = cost.constants
+    tile_ns = max(cost.cta_tile_ns(tile, num_ctas), cost.stream_ns(num_ctas, tile))
+    weight = (c.descriptor_ns * fills.UNITS + tile_ns // 2) // tile_ns
+    return min(weight, fills.MAX_WEIGHT), min((c.descriptor_ns + c.partial_ns) // tile_ns, fills.MAX_WEIGHT)
 
 
 @dataclass(frozen=True)
@@ -287,6 +298,7 @@ def plan_decode(
     tile: int = 64,
     min_process_len: int = 512,
     q_len: int = 1,
+    cost: CostModel | None = None,
 ) -> DecodePlan:
     """Schedule one decode step.
 
@@ -299,8 +311,7 @@ def plan_decode(
     num_ctas : int
         CTAs resident at once (SMs x CTAs an SM).
     policy : str, Policy or callable
-        A name (:func:`policy_names`), a policy object such as ``fixed_splits(8)`` or ``balanced(cost)`` (the name alone
-        decides by the costs of an FP8 cache on an H200), or a function
+        A name (:func:`policy_names`), a policy object such as ``fixed_splits(8)`` or ``balanced(cost)``, or a function
         ``f(lengths, num_kv_heads, num_ctas, tile)`` that returns for each CTA a list of
         ``(kv_head, request, first_tile, num_tiles)``. Chunk numbers are derived.
     tile : int
@@ -309,6 +320,9 @@ def plan_decode(
         Work floor in tokens, for the policies that have one (``hpc-ops``, ``lpt``; ``balanced`` considers it).
     q_len : int
         Query tokens a request.
+    cost : CostModel, optional
+        What the name ``"balanced"`` decides by, such as ``cost_model(cache="bf16")``; default: decode attention with an
+        FP8 cache on an H200. The other policies need none.
 
     Returns
     -------
@@ -322,7 +336,7 @@ def plan_decode(
         When a user's function returns a map that does not compute the right thing.
     """
     problem = DecodeProblem(lengths, num_kv_heads, num_ctas, tile, min_process_len, q_len)  # type: ignore[arg-type]
-    chosen = resolve(policy)
+    chosen = resolve(policy, cost)
     plan = chosen.plan(problem)
     if type(chosen) in BUILT_IN.values():
         return plan

@@ -225,7 +225,7 @@ def sweep_ranges(
     names = [policy.name for policy in chosen]
     if not names or len(set(names)) < len(names):
         raise InvalidArgument(f"policies are {', '.join(names) or 'none'}. Give one or more with different names.")
-    settings = {
+    settings: dict[str, Any] = {
         "num_kv_heads": num_kv_heads,
         "num_ctas": num_ctas,
         "tile": tile,
@@ -242,7 +242,7 @@ def sweep_ranges(
         yield steps, _sweep(lengths, offsets, chosen, settings, cost)
 
 
-def _lengths(batches: Sequence[npt.ArrayLike], steps: range, settings: dict[str, int]) -> tuple[Ints, Ints]:
+def _lengths(batches: Sequence[npt.ArrayLike], steps: range, settings: dict[str, Any]) -> tuple[Ints, Ints]:
     """Lengths of some steps end to end and where each step begins, checked as ``plan_decode`` checks them."""
     part = batches[steps.start : steps.stop]
     if hasattr(part, "batches"):  # simulated steps hold them end to end already
@@ -253,7 +253,7 @@ def _lengths(batches: Sequence[npt.ArrayLike], steps: range, settings: dict[str,
     return np.concatenate([np.zeros(0, np.int64), *arrays]), offsets
 
 
-def _checked(lengths: Ints, offsets: Ints, settings: dict[str, int]) -> tuple[Ints, Ints]:
+def _checked(lengths: Ints, offsets: Ints, settings: dict[str, Any]) -> tuple[Ints, Ints]:
     tiles = np.diff(offsets_of(-(-lengths // settings["tile"]))[offsets]) * settings["num_kv_heads"]
     if (lengths < 0).any() or (tiles > MAX_LENGTH).any():
         for low, high in itertools.pairwise(offsets):
@@ -261,7 +261,7 @@ def _checked(lengths: Ints, offsets: Ints, settings: dict[str, int]) -> tuple[In
     return lengths, offsets
 
 
-def _sweep(lengths: Ints, offsets: Ints, chosen: list[Policy], settings: dict[str, int], cost: CostModel) -> Sweep:
+def _sweep(lengths: Ints, offsets: Ints, chosen: list[Policy], settings: dict[str, Any], cost: CostModel) -> Sweep:
     tile, floor = settings["tile"], settings["min_process_len"] // settings["tile"]
     block = Block(-(-lengths // tile), offsets, settings["num_kv_heads"], settings["num_ctas"], floor, tile)
     columns: dict[str, list[Floats]] = {name: [] for name in BY_POLICY}
@@ -281,7 +281,7 @@ def _sweep(lengths: Ints, offsets: Ints, chosen: list[Policy], settings: dict[st
     )
 
 
-def _planned(policy: Policy, lengths: Ints, offsets: Ints, settings: dict[str, int], cost: CostModel) -> Outcome:
+def _planned(policy: Policy, lengths: Ints, offsets: Ints, settings: dict[str, Any], cost: CostModel) -> Outcome:
     """Times of plans made one by one."""
     rows = []
     for low, high in itertools.pairwise(offsets.tolist()):

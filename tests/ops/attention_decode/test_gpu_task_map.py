@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,36 @@ def test_costs_of_another_gpu() -> None:
         lengths = np.minimum(rng.lognormal(7, 1.5, 40), LONGEST).astype(np.int64)
         task_map = build_task_map(on_gpu(lengths), num_kv_heads=2, max_seq_len=LONGEST, num_ctas=264, policy=policy)
         assert_equal(task_map, plan_decode(lengths, num_kv_heads=2, num_ctas=264, policy=policy))
+
+
+@pytest.mark.parametrize("cache", ["fp8", "bf16"])
+def test_the_name_balanced_decides_by_the_cost_model_given(cache: str) -> None:
+    cost = cost_model(cache=cache)
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        lengths = np.minimum(rng.lognormal(7, 1.5, 60), LONGEST).astype(np.int64)
+        task_map = build_task_map(on_gpu(lengths), num_kv_heads=1, max_seq_len=LONGEST, num_ctas=132, cost=cost)
+        assert_equal(task_map, plan_decode(lengths, num_kv_heads=1, num_ctas=132, cost=cost))
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        {"descriptor_ns": 0, "partial_ns": 0, "merge_ns": 0, "merge_chunk_ns": 0},
+        {"descriptor_ns": 2**31 - 1, "merge_ns": 2**31 - 1},
+        {"bytes_per_us": 1},
+        {"bytes_per_us": 2**31 - 1, "sm_elements_per_us": 2**31 - 1},
+    ],
+    ids=lambda constants: ",".join(constants),
+)
+def test_constants_at_the_ends_of_their_range(constants: dict[str, int]) -> None:
+    base = cost_model()
+    cost = replace(base, constants=replace(base.constants, **constants))
+    for kind in range(5):
+        for lengths, arguments, tile in batches(kind, 4):
+            config = AttentionConfig(tile=tile)
+            task_map = build_task_map(on_gpu(lengths), max_seq_len=LONGEST, config=config, cost=cost, **arguments)
+            assert_equal(task_map, plan_decode(lengths, tile=tile, cost=cost, **arguments))
 
 
 def test_recorded_buffers(reference_data: Path) -> None:

@@ -24,7 +24,7 @@ from workbench.ops.attention_decode.config import (
     AttentionShape,
     default_config,
 )
-from workbench.ops.attention_decode.task_map import build_task_map
+from workbench.ops.attention_decode.task_map import build_task_map, costs_of
 from workbench.ops.library import define
 
 
@@ -161,7 +161,8 @@ def attention_decode(
         Live KV lengths, the new tokens included.
     task_map : TaskMap, optional
         Made for these lengths by :func:`build_task_map` or :func:`upload_plan`; the kernel goes by the lengths in the
-        map. Default: built here (one more launch).
+        map. Default: built here (one more launch), policy ``balanced`` by the cost model of this GPU, cache type, group
+        and head dim: the plan of ``plan_decode(..., cost=cost_model(gpu, cache=..., group=..., head_dim=...))``.
     q_scale : float32 tensor [batch * q_len, q_heads], optional
     k_scale : float32 tensor [1] or [pages, page_size, kv_heads], optional
     v_scale : float32 tensor [1] or [kv_heads], optional
@@ -206,6 +207,7 @@ def attention_decode(
             max_seq_len=block_table.shape[1] * k_cache.shape[1],
             q_len=q_len,
             config=config,
+            cost=costs_of(head_dim, group, k_cache.dtype, q.device),
         )
     check_task_map(task_map, q, k_cache, block_table, q_len)
     if out is None:

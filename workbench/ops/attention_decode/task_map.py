@@ -8,39 +8,66 @@ from typing import Any
 
 import torch
 
+from workbench import devices
 from workbench.errors import InvalidArgument
 from workbench.gpu.compile import compile_kernel
 from workbench.gpu.launch import Kernel
 from workbench.ops.attention_decode.buffers import TaskMap
 from workbench.ops.attention_decode.config import SHARED_LIMIT, AttentionConfig
 from workbench.ops.library import define
-from workbench.schedule import cost_model, hpc_ops, resolve
-from workbench.schedule.policies import balanced
+from workbench.schedule import CostModel, cost_model, hpc_ops, resolve
+from workbench.schedule.policies import balanced, worth_in_tiles
 from workbench.schedule.problem import MAX_CTAS, MAX_LENGTH, MAX_QUERY_LEN, TILES, check_count
 
 MAX_BATCH = 16_384
 """Requests that the map kernel holds prefix sums for."""
 
-_THREADS = 1024
-_SOURCE = "attention_decode/task_map.cu"
+_MOST_THREADS = 1024
+_LEAST_THREADS = 512
+_CANDIDATES = 6
+_STATIC_SHARED = 1024
+_BYTES_PER_US = 3
+SOURCE = "attention_decode/task_map.cu"
 
 
 class _MapParameters(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("lengths", "map", "header", "empties")),
-        *(
-            (name, ctypes.c_int)
-            for name in ("batch", "max_batch", "kv_heads", "num_ctas", "tile", "floor_tiles", "max_length", "balanced")
-        ),
-        *((name, ctypes.c_int) for name in ("tile_bytes", "bytes_per_us", "cta_tile_ns", "shared_tile_ns")),
-        *((name, ctypes.c_int) for name in ("descriptor_ns", "partial_ns", "merge_ns", "merge_chunk_ns")),
+        *((name, ctypes.c_int) for name in ("batch", "max_batch", "kv_heads", "num_ctas")),
+        ("ctas_inverse", ctypes.c_uint),
+        *((name, ctypes.c_int) for name in ("run", "tile_shift", "floor_tiles", "max_length", "balanced")),
+        ("us_per_byte", ctypes.c_double),
+        *((name, ctypes.c_int) for name in ("descriptor_weight", "piece_tiles", "tile_bytes", "bytes_per_us")),
+        *((name, ctypes.c_int) for name in ("cta_tile_ns", "descriptor_ns", "partial_ns")),
+        *((name, ctypes.c_int) for name in ("merge_ns", "merge_chunk_ns")),
     )
+
+
+def map_parameters(
+    pointers: tuple[int, int, int, int],
+    batch: int,
+    max_batch: int,
+    num_kv_heads: int,
+    num_ctas: int,
+    tile: int,
+    floor_tiles: int,
+    max_length: int,
+    costs: list[int],
+    threads: int,
+) -> ctypes.Structure:
+    """The kernel's ``MapParams``; ``pointers`` are its first four, ``costs`` what ``balanced`` decides by."""
+    inverse = min((1 << 32) // num_ctas, (1 << 32) - 1)
+    us_per_byte = 1 / costs[_BYTES_PER_US] if costs else 0.0
+    return _MapParameters(
+        *pointers, batch, max_batch, num_kv_heads, num_ctas, inverse, -(-batch // threads),
+        tile.bit_length() - 1, floor_tiles, max_length, bool(costs), us_per_byte, *costs,
+    )  # fmt: skip
 
 
 @cache
 def map_kernel(entry: str) -> Kernel:
     """A kernel of ``task_map.cu``, ready to launch."""
-    return Kernel(compile_kernel(_SOURCE, entry))
+    return Kernel(compile_kernel(SOURCE, entry))
 
 
 def _launch(
@@ -58,15 +85,14 @@ def _launch(
     pdl: bool,
 ) -> None:
     batch = seq_lens.shape[0]
-    parameters = _MapParameters(
-        seq_lens.data_ptr(), map_.data_ptr(), header.data_ptr(), empties.data_ptr(),
-        batch, max_batch, num_kv_heads, num_ctas, tile, floor_tiles, max_length,
-        bool(costs), *costs,
+    grid, threads = grid_of(batch, num_kv_heads, num_ctas, bool(costs))
+    parameters = map_parameters(
+        (seq_lens.data_ptr(), map_.data_ptr(), header.data_ptr(), empties.data_ptr()),
+        batch, max_batch, num_kv_heads, num_ctas, tile, floor_tiles, max_length, costs, threads,
     )  # fmt: skip
-    grid = min(16, -(-(num_ctas + num_kv_heads * batch) // _THREADS))
     with torch.cuda.device(seq_lens.device):
         map_kernel("build_task_map").launch(
-            grid, _THREADS, [parameters], shared_bytes=_shared_bytes(batch, num_ctas), pdl=pdl
+            grid, threads, [parameters], shared_bytes=shared_bytes(batch, num_ctas, bool(costs)), pdl=pdl
         )
 
 
@@ -78,15 +104,27 @@ _build_task_map = define(
 )
 
 
-def _shared_bytes(batch: int, num_ctas: int) -> int:
+def grid_of(batch: int, num_kv_heads: int, num_ctas: int, balanced: bool) -> tuple[int, int]:
+    """CTAs of the map kernel and their threads: one for each request and each cut, where a CTA can have as many.
+
+    Fewer threads meet sooner at a barrier. ``balanced`` has several cuts and bins for each CTA to compute.
+    """
+    wanted = 32 * -(-max(batch, num_ctas + 1) // 32)
+    threads = min(max(wanted, _LEAST_THREADS if balanced else 32), _MOST_THREADS)
+    return min(16, -(-(num_ctas + num_kv_heads * batch) // threads)), threads
+
+
+def shared_bytes(batch: int, num_ctas: int, balanced: bool) -> int:
     """Shared memory of a CTA of the map kernel; see its file."""
-    return 4 * (3 * (batch + 1) + 3 * (num_ctas + 1))
+    if not balanced:
+        return 4 * (batch + 1) + 3 * batch
+    return 8 * (batch + 1) + 8 * _CANDIDATES * (num_ctas + 1) + 3 * batch
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _decides(policy: Any, num_ctas: int, tile: int) -> tuple[str, list[int]]:
+def decides(policy: Any, num_ctas: int, tile: int, cost: CostModel | None = None) -> tuple[str, list[int]]:
     """Name of a policy and the integers that the kernel decides by; none of them means upstream's rule."""
-    chosen = _named(policy) if isinstance(policy, str) else resolve(policy)
+    chosen = _named(policy, cost) if isinstance(policy, str) else resolve(policy)
     if isinstance(chosen, hpc_ops):
         return chosen.name, []
     if isinstance(chosen, balanced):
@@ -104,12 +142,27 @@ _named = lru_cache(maxsize=64)(resolve)
 def _costs(policy: balanced, num_ctas: int, tile: int) -> tuple[int, ...]:
     cost = policy.costs or cost_model()
     constants = cost.constants
-    cta_tile_ns = cost.cta_tile_ns(tile, num_ctas)
-    shared_tile_ns = max(cta_tile_ns, cost.stream_ns(num_ctas, tile))
     return (
-        cost.tile_bytes(tile), constants.bytes_per_us, cta_tile_ns, shared_tile_ns,
+        *worth_in_tiles(cost, tile, num_ctas),
+        cost.tile_bytes(tile), constants.bytes_per_us, cost.cta_tile_ns(tile, num_ctas),
         constants.descriptor_ns, constants.partial_ns, constants.merge_ns, constants.merge_chunk_ns,
     )  # fmt: skip
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def costs_of(head_dim: int, group: int, cache: torch.dtype, device: torch.device) -> CostModel:
+    """The cost model of decode attention on ``device``: its GPU's, an H200's where the catalogue does not know it."""
+    return _device_costs(head_dim, group, "bf16" if cache == torch.bfloat16 else "fp8", device)
+
+
+@lru_cache(maxsize=256)
+def _device_costs(head_dim: int, group: int, cache: str, device: torch.device) -> CostModel:
+    name = torch.cuda.get_device_name(device)
+    try:
+        gpu = devices.gpu(name)
+    except InvalidArgument:
+        gpu = devices.gpu("H200")
+    return cost_model(gpu, cache=cache, group=group, head_dim=head_dim)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
@@ -130,15 +183,19 @@ def _check_sizes(
         raise InvalidArgument(f"tile is {tile}. Tiles of {', '.join(map(str, TILES))} tokens exist.")
     if batch > MAX_BATCH:
         raise InvalidArgument(f"seq_lens has {batch:,} requests; a map holds up to {MAX_BATCH:,}. Split the batch.")
-    if _shared_bytes(batch, num_ctas) > SHARED_LIMIT:
-        raise InvalidArgument(
-            f"{batch:,} requests on {num_ctas:,} CTAs need {_shared_bytes(batch, num_ctas):,} bytes of shared memory "
-            f"in the map kernel, and a CTA has {SHARED_LIMIT:,}. Give fewer CTAs or split the batch."
-        )
     if batch * num_kv_heads * -(-max_seq_len // tile) > MAX_LENGTH:
         raise InvalidArgument(
             f"{batch:,} requests of up to {max_seq_len:,} tokens on {num_kv_heads} KV heads may have more tiles than "
             f"the {MAX_LENGTH:,} that a map counts. Give a smaller max_seq_len."
+        )
+
+
+def _check_shared(batch: int, num_ctas: int, balanced: bool) -> None:
+    needed = shared_bytes(batch, num_ctas, balanced)
+    if needed + _STATIC_SHARED > SHARED_LIMIT:
+        raise InvalidArgument(
+            f"{batch:,} requests on {num_ctas:,} CTAs need {needed:,} bytes of shared memory in the map kernel, and a "
+            f"CTA has {SHARED_LIMIT - _STATIC_SHARED:,}. Give fewer CTAs or split the batch."
         )
 
 
@@ -153,6 +210,7 @@ def build_task_map(
     policy: str | Any = "balanced",
     config: AttentionConfig | None = None,
     out: TaskMap | None = None,
+    cost: CostModel | None = None,
 ) -> TaskMap:
     """Build a task map on the GPU from lengths that lie there. One launch, no synchronisation, capturable.
 
@@ -180,6 +238,10 @@ def build_task_map(
     out : TaskMap, optional
         A map to write into, so that a captured graph keeps its addresses: made by this function for the same heads,
         ``q_len``, CTAs and tile, and for as many requests and tokens or more.
+    cost : CostModel, optional
+        What the name ``"balanced"`` decides by, such as ``cost_model(cache="bf16")``; default: decode attention with an
+        FP8 cache on an H200. :func:`workbench.schedule.plan_decode` makes the same map of the same lengths, policy,
+        cost model, KV heads, CTAs, tile and ``min_process_len``.
 
     Raises
     ------
@@ -198,7 +260,8 @@ def build_task_map(
     if num_ctas is None:
         num_ctas = _multiprocessors(seq_lens.device) * config.ctas_per_sm
     _check_sizes(batch, num_kv_heads, max_seq_len, q_len, num_ctas, min_process_len, config.tile)
-    name, costs = _decides(policy, num_ctas, config.tile)
+    name, costs = decides(policy, num_ctas, config.tile, cost)
+    _check_shared(batch, num_ctas, bool(costs))
     if out is None:
         out = TaskMap.allocate(
             num_kv_heads=num_kv_heads,
