@@ -305,7 +305,7 @@ def test_names_of_a_measured_trace_say_the_sm():
         timeline = timeline_of(plan)
         from workbench.measure.timeline_export import perfetto_json
 
-        events = json.loads(perfetto_json(timeline))["traceEvents"]
+        events = json.loads(perfetto_json([timeline]))["traceEvents"]
         assert any(e["ph"] == "M" and e["args"]["name"] == words for e in events)
 
 

@@ -26,10 +26,19 @@ import typer
 from rich.console import Console
 
 import workbench
-from workbench.cli import bench, capture, crossover, doctor, lab, plan, records, report
+from workbench.cli import bench, capture, crossover, doctor, fit, lab, plan, records, report, timeline
 from workbench.errors import InvalidArgument, InvalidPlan, ReportDamaged, TableError, WorkbenchError, WorkloadError
 
-COMMANDS = (crossover.crossover, doctor.doctor, lab.lab, plan.plan, records.records, report.report)
+COMMANDS = (
+    crossover.crossover,
+    doctor.doctor,
+    fit.fit,
+    lab.lab,
+    plan.plan,
+    records.records,
+    report.report,
+    timeline.timeline,
+)
 
 GROUPS = {"bench": bench.app, "capture": capture.app}
 """Commands that have commands of their own."""

@@ -255,7 +255,7 @@ class Timeline:
         """Write a trace for chrome://tracing and Perfetto; with ``cost``, its prediction is a second process."""
         from workbench.measure.timeline_export import perfetto_json
 
-        Path(path).write_text(perfetto_json(self, cost), encoding="utf-8")
+        Path(path).write_text(perfetto_json([self], cost), encoding="utf-8")
 
     def to_npz(self) -> bytes:
         """The timeline and its plan as the bytes of a .npz; never pickled, equal timelines give equal bytes."""

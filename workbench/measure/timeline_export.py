@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,13 +70,15 @@ def sm_table(timeline: Timeline) -> pd.DataFrame:
     return table
 
 
-def perfetto_json(timeline: Timeline, cost: CostModel | None = None) -> str:
-    """A trace of the measured call and, with ``cost``, of what that model predicts as a second process."""
-    plan = timeline.plan
-    tracks, notes = [measured_track(timeline, plan.policy, cost)], {"source measured": SOURCE}
-    if cost is not None:
-        tracks.append(perfetto.predicted_track(plan.policy, plan, plan.spans(cost), sms=cost.sms))
-        notes["source predicted"] = cost.source
+def perfetto_json(timelines: Sequence[Timeline], cost: CostModel | None = None) -> str:
+    """A trace of measured calls, a process each, and with ``cost`` what that model predicts behind each."""
+    tracks, notes = [], {"source measured": SOURCE}
+    for timeline in timelines:
+        plan = timeline.plan
+        tracks.append(measured_track(timeline, plan.policy, cost))
+        if cost is not None:
+            tracks.append(perfetto.predicted_track(plan.policy, plan, plan.spans(cost), sms=cost.sms))
+            notes["source predicted"] = cost.source
     return perfetto.trace_json(tracks, notes)
 
 

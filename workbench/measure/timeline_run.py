@@ -10,12 +10,13 @@ import torch
 from workbench.gpu.ahead import Job
 from workbench.measure.attention_case import AttentionCase
 from workbench.measure.attention_inputs import AttentionInputs, make_inputs
+from workbench.measure.attention_providers import shape_of
 from workbench.measure.stamps import COLUMNS
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_capture import RUNS, Captured, capture_timeline, stamped_call
 from workbench.measure.timeline_records import timeline_record
 from workbench.measure.timing import time_interleaved
-from workbench.ops.attention_decode import AttentionConfig, AttentionShape, default_config, upload_plan
+from workbench.ops.attention_decode import AttentionConfig, default_config, upload_plan
 from workbench.ops.attention_decode.cuda import job
 from workbench.records import Environment, TimelineRecord
 from workbench.schedule import DecodePlan, Policy, plan_decode
@@ -64,13 +65,6 @@ class TimelineRun:
             stamped_call_us=self.stamped_call_us,
             source_digest=source_digest,
         )
-
-
-def shape_of(case: AttentionCase) -> AttentionShape:
-    """What the kernel is compiled for to run a case."""
-    return AttentionShape(
-        head_dim=case.head_dim, group=case.group, q_len=case.q_len, cache=case.cache, query=case.cache
-    )
 
 
 def early_config(case: AttentionCase) -> AttentionConfig:
