@@ -149,5 +149,3 @@ def test_clocks_are_read_before_during_and_after(batch):
 def test_throttling_is_noticed(batch):
     (outcome,) = run(batch, [Made()], read_clocks=FakeClocks(held=("power cap", "application clocks")))
     assert outcome.clocks.throttled == ("power cap",)
-
-
