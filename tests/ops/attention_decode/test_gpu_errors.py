@@ -50,9 +50,10 @@ def test_score_distributions(case: Case, deviation: float, ruling: str | None, r
     [(), (0,), (1,), (0, 0, 0), (1,) * 300, (0, 4096, 0), (16_384,)],
     ids=lambda lengths: f"{len(lengths)} up to {max(lengths, default=0)}",
 )
+@pytest.mark.parametrize("policy", ["balanced", "fixed_chunk(512)"])
 @pytest.mark.parametrize("case", mutants.CASES, ids=str)
-def test_smallest_batches(case: Case, lengths: tuple[int, ...], record_errors: Record) -> None:
-    check(replace(case, lengths=lengths, policy="balanced"), record_errors)
+def test_smallest_batches(case: Case, policy: str, lengths: tuple[int, ...], record_errors: Record) -> None:
+    check(replace(case, lengths=lengths, policy=policy), record_errors)
 
 
 @pytest.mark.parametrize(

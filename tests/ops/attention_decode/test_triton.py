@@ -125,6 +125,21 @@ def test_a_map_of_another_call_is_refused() -> None:
         attend(case, inputs, task_map=uploaded(replace(case, lengths=(999, 0, 0))))
 
 
+@pytest.mark.parametrize("with_map", [False, True])
+def test_a_compiled_function_may_call_it(with_map: bool) -> None:
+    case = Case(head_dim=64, group=2, lengths=(100, 0, 40))
+    inputs = case.inputs("cpu")
+    task_map = uploaded(case) if with_map else None
+
+    def step() -> torch.Tensor:
+        out = attention_decode_triton(*inputs.arguments(), **inputs.keywords(), task_map=task_map)
+        assert isinstance(out, torch.Tensor)
+        return out * 2
+
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(step, backend="eager")(), step())
+
+
 def test_on_a_cpu_the_pages_and_the_maps_lengths_are_looked_at() -> None:
     """A page that is not there would be read all the same, and end the process."""
     case = Case(head_dim=64, group=2, lengths=(100, 0, 40))

@@ -141,7 +141,12 @@ def attention_decode_triton(
         "INTERPRETED": interpreted,
         "num_warps": config.warps,
     }
-    kernels.attend[(task_map.num_bins,)](
+    attend, merge = (
+        # torch.compile would follow the interpreter into its own Python.
+        torch.compiler.disable(kernel[(task_map.num_bins,)]) if interpreted else kernel[(task_map.num_bins,)]
+        for kernel in (kernels.attend, kernels.merge)
+    )
+    attend(
         _raw(q, bits), _raw(k_cache, bits), _raw(v_cache, bits), block_table,
         task_map.map, task_map.header, task_map.empties, stored, lse, partial_out, partial_sum,
         q_scale, k_scale, v_scale,
@@ -152,9 +157,7 @@ def attention_decode_triton(
         Q_BITS=bits and shape.query == "fp8", CACHE_BITS=bits and shape.cache == "fp8",
         K_SCALE_PER_TOKEN=shape.k_scale_per_token, num_stages=config.stages, **common,
     )  # fmt: skip
-    kernels.merge[(task_map.num_bins,)](
-        task_map.map, stored, lse, partial_out, partial_sum, v_scale, k_cache.shape[2], **common
-    )
+    merge(task_map.map, stored, lse, partial_out, partial_sum, v_scale, k_cache.shape[2], **common)
     task_map.fresh = False
     return out if lse is None else (out, lse)
 
@@ -185,8 +188,7 @@ def _plan(
 ) -> TaskMap:
     kv_heads = k_cache.shape[2]
     if not seq_lens.is_cuda:
-        plan = plan_decode(seq_lens.tolist(), num_kv_heads=kv_heads, num_ctas=INTERPRETED_CTAS, q_len=q_len)
-        return upload_plan(plan, seq_lens.device)
+        return _plan_on_cpu(seq_lens, kv_heads, q_len)
     return build_task_map(
         seq_lens,
         num_kv_heads=kv_heads,
@@ -194,6 +196,12 @@ def _plan(
         q_len=q_len,
         config=AttentionConfig(ctas_per_sm=config.ctas_per_sm),
     )
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _plan_on_cpu(seq_lens: torch.Tensor, kv_heads: int, q_len: int) -> TaskMap:
+    plan = plan_decode(seq_lens.tolist(), num_kv_heads=kv_heads, num_ctas=INTERPRETED_CTAS, q_len=q_len)
+    return upload_plan(plan, seq_lens.device)
 
 
 def _raw(tensor: torch.Tensor, bits: bool) -> torch.Tensor:
