@@ -1,44 +1,65 @@
-"""How far the cost model is from the calls that were timed: docs/performance/attention.json, one CTA an SM.
+"""How far the cost model is from the calls that were timed, one CTA an SM.
 
-python benchmarks/cost_error.py [FILE.json]
+    python benchmarks/cost_error.py [STORE or FILE.json]
+
+Without an argument: docs/performance/attention.json. A store gives the calls that `workbench fit` would take, timelines
+among them, for which the last bin and the merge stand beside the model's too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
+from workbench.measure.fit import Observation, error_of
+from workbench.measure.fit_data import observations
+from workbench.records import Store
 from workbench.schedule import cost_model, plan_decode
 from workbench.workloads import workload
 
 DEFAULT = Path(__file__).resolve().parents[1] / "docs" / "performance" / "attention.json"
+CACHES = ("fp8", "bf16")
+
+
+def from_file(path: Path) -> Iterable[Observation]:
+    """Calls of a file that `benchmarks/attention.py --write` wrote; the model's launch is that of an early map."""
+    measured = json.loads(path.read_text())
+    sms = measured["environment"]["sms"]
+    for row in measured["rows"]:
+        config = row["config"]
+        if config.get("early_map"):
+            num_ctas = sms * config["ctas_per_sm"]
+            plan = plan_decode(workload(row["case"]), num_kv_heads=1, num_ctas=num_ctas, policy=row["policy"])
+            yield Observation(row["case"], row["cache"], plan, row["median_us"])
 
 
 def main() -> None:
     """Print measured beside predicted calls, and the error of all."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("file", nargs="?", type=Path, default=DEFAULT)
-    measured = json.loads(parser.parse_args().file.read_text())
-    sms = measured["environment"]["sms"]
-    logs = []
-    for row in measured["rows"]:
-        config = row["config"]
-        if not config.get("early_map"):  # the floor, the map, and launches that wait longer than the model's
-            continue
-        plan = plan_decode(
-            workload(row["case"]), num_kv_heads=1, num_ctas=sms * config["ctas_per_sm"], policy=row["policy"]
-        )
-        predicted = plan.metrics(cost_model("H200", cache=row["cache"])).call_us
-        logs.append(np.log(predicted / row["median_us"]))
-        print(f"{row['cache']:5}{row['case']:17}{row['policy']:17}{row['median_us']:8.1f}{predicted:8.1f}")
-    errors = np.expm1(np.array(logs))
-    print(
-        f"{len(errors)} calls: {np.sqrt(np.mean(np.square(logs))):.1%} rms of the logarithm, "
-        f"from {errors.min():+.0%} to {errors.max():+.0%}"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measured", nargs="?", type=Path, default=DEFAULT)
+    given = parser.parse_args().measured
+    for cache in CACHES:
+        cost = cost_model("H200", cache=cache)
+        store = observations(Store(given), cost)[0] if given.is_dir() else from_file(given)
+        observed = [o for o in store if o.cache == cache]
+        for o in observed:
+            print(line(o, cache))
+        print(f"{cache}: {error_of(observed, cost)}; {cost.source}\n")
+
+
+def line(o: Observation, cache: str) -> str:
+    """One call: measured, predicted."""
+    cost = cost_model("H200", cache=cache)
+    spans = o.plan.spans(cost)
+    call = (spans.makespan_ns + cost.constants.launch_ns) / 1e3
+    text = f"{o.cache:5}{o.case:17}{o.plan.policy:17}{o.call_us or 0:8.1f}{call:8.1f}"
+    if o.timeline is not None:
+        merge = o.timeline.makespan_ns - o.timeline.bins_ns
+        text += f"   last bin {o.timeline.bins_ns / 1e3:.1f} {spans.bins_ns / 1e3:.1f}"
+        text += f"   merge {merge / 1e3:.1f} {spans.merge_ns / 1e3:.1f}"
+    return text
 
 
 if __name__ == "__main__":

@@ -84,3 +84,63 @@ def test_inputs_that_do_not_fit_are_refused():
         capture_timeline(plan, sets)
     with pytest.raises(InvalidArgument, match="at least 2 sets"):
         capture_timeline(plan, sets[:1])
+
+
+@pytest.fixture
+def kernel_of_paper(monkeypatch):
+    """The launch, acted: it writes the stamps of a call under the cost model, each call a little longer.
+
+    Returns the list of lengths, microseconds, of the calls made so far.
+    """
+    from tests.measure.synthetic import stamps_of
+    from workbench.measure import timeline_capture as module
+    from workbench.schedule import cost_model
+
+    made: list[float] = []
+
+    def act(plan):
+        rows = rows_of(plan, descriptor_rows(plan)[0])
+
+        def launch(shape, config, *, timeline, **given):
+            cost = cost_model(cache=shape.cache)
+            written = stamps_of(plan, cost, noise=0.05, seed=len(made))
+            whole = np.zeros(tuple(timeline.shape), np.uint64)
+            whole[rows] = written
+            timeline.copy_(torch.from_numpy(whole.view(np.int64)))
+            made.append(float((written[:, [4, 9]].max() - written[:, 0].min()) / 1e3))
+            assert given["num_bins"] == plan.num_bins
+
+        monkeypatch.setattr(module, "launch", launch)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+        return made
+
+    return act
+
+
+@pytest.mark.parametrize("policy", ["balanced", "hpc-ops", "fixed_splits(8)"])
+def test_the_call_of_median_length_is_kept(kernel_of_paper, policy):
+    from workbench.measure.attention_inputs import make_inputs
+    from workbench.measure.timeline_capture import capture_timeline
+
+    lengths = [2048, 0, 300, 900]
+    plan = plan_decode(lengths, num_kv_heads=1, num_ctas=12, policy=policy)
+    made = kernel_of_paper(plan)
+    sets = [make_inputs(lengths, cache="bf16", query="bf16", seed=s, device="cpu") for s in range(3)]
+    captured = capture_timeline(plan, sets, runs=7, alone=True)
+    assert captured.makespans_us == tuple(made[-9:])  # whole rounds over the three sets
+    assert captured.timeline.makespan_us == sorted(made[-9:])[4]
+    assert captured.timeline.plan is plan
+
+
+def test_a_call_that_stamps_nothing_is_an_error(kernel_of_paper, monkeypatch):
+    from workbench.errors import TimelineError
+    from workbench.measure import timeline_capture as module
+    from workbench.measure.attention_inputs import make_inputs
+
+    lengths = [2048, 900]
+    plan = plan_decode(lengths, num_kv_heads=1, num_ctas=12)
+    kernel_of_paper(plan)
+    sets = [make_inputs(lengths, cache="bf16", query="bf16", seed=s, device="cpu") for s in range(2)]
+    monkeypatch.setattr(module, "launch", lambda *_, **__: None)
+    with pytest.raises(TimelineError, match="have no stamps"):
+        module.capture_timeline(plan, sets, runs=1, alone=True)

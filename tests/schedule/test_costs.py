@@ -15,7 +15,8 @@ def test_every_gpu_of_the_catalogue_has_a_model(name: str) -> None:
     cost = cost_model(name)
     assert cost.gpu == name
     assert cost.source.startswith(("modelled", "measured"))
-    assert cost.constants.bytes_per_us == round(devices.gpu(name).read_bandwidth / 1e6)
+    if cost.source.startswith("modelled"):
+        assert cost.constants.bytes_per_us == round(devices.gpu(name).read_bandwidth / 1e6)
 
 
 def test_a_custom_gpu() -> None:

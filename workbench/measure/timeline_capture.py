@@ -51,6 +51,7 @@ def capture_timeline(
     *,
     runs: int = RUNS,
     alone: bool = False,
+    maps: Sequence[TaskMap] | None = None,
 ) -> Captured:
     """Stamp calls of a plan and keep the one of median makespan.
 
@@ -69,6 +70,8 @@ def capture_timeline(
         Least calls that are stamped.
     alone : bool
         Launch each call by itself, the GPU idle before and after, as a profiler does.
+    maps : sequence of TaskMap, optional
+        The plan uploaded once for each input set; made here by default.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def capture_timeline(
             raise InvalidArgument("the inputs have other lengths than the plan. Make them of plan.lengths.")
     shape = infer_shape(sets[0].q, sets[0].k_cache, plan.q_len, sets[0].k_scale)
     config = (config or default_config(shape)).check(shape)
-    maps = [upload_plan(plan, inputs.q.device) for inputs in sets]
+    maps = maps or [upload_plan(plan, inputs.q.device) for inputs in sets]
     rows = rows_of(plan, maps[0].map.cpu().numpy())
     stamps = torch.zeros((len(sets), maps[0].map.shape[0], len(COLUMNS)), dtype=torch.int64, device=sets[0].q.device)
     calls = [

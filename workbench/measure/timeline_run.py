@@ -131,8 +131,8 @@ def run_timeline(
     """
     config = early_config(case)
     plan = plan_here(case, scheme, config)
-    captured = capture_timeline(plan, sets, config, runs=runs)
-    maps = [upload_plan(plan) for _ in sets]
+    maps = [upload_plan(plan, inputs.q.device) for inputs in sets]
+    captured = capture_timeline(plan, sets, config, runs=runs, maps=maps)
     stamps = torch.zeros((maps[0].map.shape[0], len(COLUMNS)), dtype=torch.int64, device="cuda")
     pairs = list(zip(sets, maps, strict=True))
     variants = {"plain": None, "stamped": stamps}
