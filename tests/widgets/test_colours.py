@@ -8,11 +8,13 @@ from workbench.widgets.colours import (
     FIRST_STEP,
     HEAVY,
     LIGHT,
+    STAGE_TONES,
     STEPS,
     VISIONS,
     distance,
     mix,
     request_classes,
+    stage_shades,
 )  # fmt: skip
 
 LEAST = 10.0
@@ -51,6 +53,32 @@ def test_text_has_contrast(theme):
         assert contrast(text, theme.background) >= 4.5
     for fill, text in zip(theme.requests, theme.on_request, strict=True):
         assert contrast(fill, text) >= 4.0
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("vision", VISIONS)
+def test_stages_of_every_request_stay_apart_where_they_touch(theme, vision):
+    order = ("waiting", "streaming", "combining", "merge")
+    for colour in theme.requests:
+        tones = [STAGE_TONES[stage](theme, colour) for stage in order]
+        for one, two in itertools.pairwise(tones):
+            assert distance(one, two, vision) >= LEAST / 2, (colour, one, two)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("vision", VISIONS)
+def test_later_and_earlier_stay_apart(theme, vision):
+    assert distance(theme.later, theme.earlier, vision) >= LEAST
+    for colour in (theme.later, theme.earlier):
+        assert distance(colour, theme.background, vision) >= 3 * LEAST
+
+
+def test_shades_are_the_classes_in_the_tones_of_the_stages():
+    classes = np.arange(FIRST_STEP + STEPS, dtype=np.uint8)
+    for number, (stage, tone) in enumerate(STAGE_TONES.items()):
+        shades = stage_shades(classes, np.full(classes.size, number, np.uint8))
+        assert [LIGHT.shades[shade] for shade in shades] == [tone(LIGHT, colour) for colour in LIGHT.requests], stage
+    assert LIGHT.shades[: classes.size] == LIGHT.requests, "a plan is drawn in the requests' own colours"
 
 
 def test_distance_knows_black_from_white_and_nothing_from_itself():

@@ -103,8 +103,8 @@ LIGHT = Theme(
     line="#d0d6dc",
     grid="#e9edf0",
     accent="#0b6bcb",
-    later="#b0307c",
-    earlier="#0f8b8d",
+    later="#9c1458",
+    earlier="#35a0c8",
 )  # fmt: skip
 
 DARK = Theme(
@@ -122,8 +122,8 @@ DARK = Theme(
     line="#39414a",
     grid="#262c32",
     accent="#4aa3ff",
-    later="#f27bbd",
-    earlier="#4fc3c7",
+    later="#f9a8d0",
+    earlier="#2a8f96",
 )  # fmt: skip
 
 THEMES = {"light": LIGHT, "dark": DARK}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ class Library:
             try:
                 found[case] = workloads.parse_lengths(case)
             except WorkbenchError:  # named by something else than its lengths, which then are in the document
-                record = self._watched(lambda path=path: self.store.read(path))
+                record = self._watched(partial(self.store.read, path))
                 given = record.workload.parameters.get("lengths") if record is not None else None
                 if isinstance(given, list):
                     found[case] = np.array(given, np.int64)

@@ -98,7 +98,7 @@ class State:
         """CTAs resident at once."""
         return self.gpu.sms * self.ctas_per_sm
 
-    def plan_arguments(self) -> dict[str, int]:
+    def plan_arguments(self) -> dict[str, Any]:
         """Keyword arguments of ``plan_decode`` but for the policy."""
         names = ("tile", "min_process_len", "num_kv_heads", "q_len")
         return {"num_ctas": self.num_ctas, **{name: getattr(self, name) for name in names}}
