@@ -23,7 +23,11 @@
 // Barriers:       one mbarrier a stage and warp (bytes of the slab); two CTA barriers a descriptor around the combine
 //                 buffer. A stage is refilled by the warp that emptied it, so nothing has to say that it is free.
 //
-// Compile-time: HEAD_DIM, CACHE_FP8, Q_FP8, GROUP, Q_LEN, WARPS, STAGES, CTAS_PER_SM, K_SCALE_PER_TOKEN, TIMELINE.
+// Start:          a CTA begins when its SM is free, while others of the kernel ahead still end and the memory is half idle.
+//                 Until they have ended it asks for its queries and each warp's first PREFETCH slabs to be brought to L2,
+//                 by a map and a table that may still be old: at worst a wasted read.
+//
+// Compile-time: HEAD_DIM, CACHE_FP8, Q_FP8, GROUP, Q_LEN, WARPS, STAGES, CTAS_PER_SM, PREFETCH, K_SCALE_PER_TOKEN, TIMELINE.
 
 #include "attention_decode/closing.cuh"
 #include "attention_decode/loader.cuh"
@@ -77,45 +81,53 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   }
   __syncwarp();
 
-  if (!p.early_map) ptx::wait_for_dependencies();
-  Descriptor d = read_descriptor(p, blockIdx.x);
-  int num_empty = __ldcg(p.header + kNumEmpty);
-  Loader loader(p, warp, lane);
-  if (p.early_map) ptx::wait_for_dependencies();
+  // Before the kernel ahead has ended: what the bin will read, by what the map and the table say now. If that kernel
+  // writes them (early_map == 0), they are read again after it.
+  int words = read_words(p, blockIdx.x, lane), after;
+  Loader loader(p, words, after, warp, lane);
+  loader.prefetch(p, warp, lane);
+  prefetch_queries(p, word(words, 0), word(words, 1));
+  ptx::wait_for_dependencies();
+  if (!p.early_map) {
+    words = read_words(p, blockIdx.x, lane);
+    loader = Loader(p, words, after, warp, lane);
+  }
   uint64_t began = TIMELINE ? ptx::global_nanoseconds() : 0;
+  int num_empty = __ldcg(p.header + kNumEmpty);
   Queries queries;
-  if (d.num_tokens) queries.load(p, d.request, d.kv_head, 0);
+  bool busy = word(words, 3) > 0;
+  loader.issue(p, s, 0, warp, lane);
+  if (busy) queries.load(p, word(words, 0), word(words, 1), 0);
 #pragma unroll 1
-  for (int i = 0; i < STAGES; ++i) loader.issue(p, s, i, warp, lane);
+  for (int i = 1; i < STAGES; ++i) loader.issue(p, s, i, warp, lane);
   Lane place(lane);
   int stage = 0;        // of the next slab to use
   uint32_t parity = 0;  // of its barrier
   int at = blockIdx.x;
   int late = 0, late_at = 0;  // descriptors that lead once the bin is done: how many, the last of them
-  // The request, head and successor of the descriptor after this one, known one descriptor ahead so that its queries can
-  // be asked for when this one begins.
-  auto peek = [&](int index) {
-    const int4* from = reinterpret_cast<const int4*>(p.map + index);
-    int4 head = __ldcg(from);
-    return make_int3(head.x, head.y, __ldcg(reinterpret_cast<const int*>(from + 2)));
-  };
-  int3 after = make_int3(0, 0, -1), beyond = after;
-  if (d.next >= 0) after = peek(d.next);
-  if (d.num_tokens) {
+  bool aside = true;          // the last one's own part lies in its slot, not in buffer 0
+  // The descriptor after this one is known when this one begins, so that its queries can be asked for.
+  int beyond = after;
+  if (busy) {
     queries.store(s, p.scale);
     __syncthreads();
   }
 
-  while (d.num_tokens) {
-    bool has_after = d.next >= 0;
-    if (has_after && after.z >= 0) beyond = peek(after.z);
-    float v_scale = p.v_scale ? __ldcg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
-    int slabs = (d.num_tokens + kSlab - 1) / kSlab;
+  while (busy) {
+    int next = word(words, kNextWord);
+    bool has_after = next >= 0;
+    if (has_after) {
+      int later = word(after, kNextWord);
+      if (later >= 0) beyond = read_words(p, later, lane);
+    }
+    int first_token = word(words, 2), length = word(words, 4);
+    float v_scale = p.v_scale ? __ldcg(p.v_scale + (p.v_scale_per_head ? word(words, 1) : 0)) : 1.0f;
+    int slabs = (word(words, 3) + kSlab - 1) / kSlab;
 #pragma unroll 1
     for (int pass = 0; pass < kPasses; ++pass) {
       bool last_pass = pass + 1 == kPasses;
-      if (!last_pass) queries.load(p, d.request, d.kv_head, pass + 1);
-      else if (has_after) queries.load(p, after.x, after.y, 0);
+      if (!last_pass) queries.load(p, word(words, 0), word(words, 1), pass + 1);
+      else if (has_after) queries.load(p, word(after, 0), word(after, 1), 0);
 
       Accumulators acc;
       acc.clear();
@@ -126,15 +138,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
 #pragma unroll 1
       for (int i = warp; i < slabs; i += WARPS) {
         uint8_t* here = s.ring + stage * kStageBytes;
-        int token = d.first_token + kSlab * i;
+        int token = first_token + kSlab * i;
         ptx::wait_barrier(s.barriers + 8 * stage, parity);
         if constexpr (K_SCALE_PER_TOKEN) {  // one group of scales a stage is under way, this slab's the oldest
           ptx::wait_copies<STAGES - 1>();
           __syncwarp();
         }
         if (TIMELINE && i == warp) arrived = ptx::global_nanoseconds();
-        if (d.length - token < kSlab) clear_tail(here + kSlabBytes, d.length - token, lane);
-        slab(acc, fragments, s, here, s.k_scales + stage * kSlab, token, d.length, pass, place);
+        if (length - token < kSlab) clear_tail(here + kSlabBytes, length - token, lane);
+        slab(acc, fragments, s, here, s.k_scales + stage * kSlab, token, length, pass, place);
         __syncwarp();  // all lanes are done with the stage that is filled again now
         if (!kCombineInRing || i + WARPS < slabs) loader.issue(p, s, stage, warp, lane);
         emptied = stage;
@@ -145,18 +157,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
       else if (lane < kRowsPadded) s.sums[warp * kRowsPadded + lane] = make_float2(kMinusInfinity, 0.0f);
       if (lane == 0) s.stages[warp] = emptied;
       __syncthreads();
+      Descriptor d = unpack(words);
       bool leader = leads(d);
       // At the end of the bin a leader goes on with what it has, unless others of the bin, which it may wait for, are due.
-      bool now = leader && !has_after && late == 0;
+      bool now = kPasses == 1 && leader && !has_after && late == 0;
       Close close = d.num_chunks == 1 ? Close::kOutput : now ? Close::kBuffer : Close::kSlot;
       combine(p, s, d, v_scale, pass, 0, close, (leader ? p.slots : 0) + d.slot_base + d.chunk);
       if (!last_pass || has_after) queries.store(s, p.scale);
       if (TIMELINE) combined = ptx::global_nanoseconds();
       __syncthreads();
-      if (leader) {
-        if (now) lead(p, s, d, v_scale, pass, false, warp, lane);
-        else if (last_pass) ++late, late_at = at;
-      }
+      if (leader && last_pass) ++late, late_at = at, aside = !now;
       if (kCombineInRing && warp < slabs) {  // the stage that held the combine buffer
         ptx::fence_copy_engine();
         __syncwarp();
@@ -168,24 +178,25 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
           uint64_t ended = ptx::global_nanoseconds();
           row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = ended;
           row[5] = ptx::sm_id(), row[6] = leader, row[7] = blockIdx.x;
-          if (now) row[8] = combined, row[9] = ended;
           began = ended;
         }
       }
     }
     if (!has_after) break;
-    at = d.next;
-    d = read_descriptor(p, at);
+    at = next;
+    words = after;
     after = beyond;
   }
   // Normally there is at most one: a contiguous fill gives a bin one piece that began in another bin.
   if (late > 1) late_at = blockIdx.x;
-  for (; late > 0; late_at = d.next) {
-    d = read_descriptor(p, late_at);
+#pragma unroll 1
+  for (Descriptor d; late > 0; late_at = d.next) {
+    d = unpack(read_words(p, late_at, lane));
     if (!leads(d)) continue;
     float v_scale = p.v_scale ? __ldcg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
     uint64_t merging = TIMELINE ? ptx::global_nanoseconds() : 0;
-    for (int pass = 0; pass < kPasses; ++pass) lead(p, s, d, v_scale, pass, true, warp, lane);
+#pragma unroll 1
+    for (int pass = 0; pass < kPasses; ++pass) lead(p, s, d, v_scale, pass, aside, warp, lane);
     if constexpr (TIMELINE) {
       uint64_t* row = p.timeline + int64_t(late_at) * kTimelineColumns;
       if (threadIdx.x == 0) row[8] = merging, row[9] = ptx::global_nanoseconds();

@@ -4,6 +4,9 @@
 
 // One warp's way through the slabs of its bin, as seen by the copies (which run STAGES slabs ahead). Nothing here waits for
 // memory after the start: while one descriptor is copied, the pages of the next and the descriptor after it are under way.
+//
+// No index taken from the map or from the table leads outside them, whatever they hold: a loader may be made from what
+// they held before the kernel ahead wrote them, to say what will probably be needed (`prefetch`).
 struct Loader {
   struct Work {
     int request, kv_head, first, length;
@@ -16,14 +19,13 @@ struct Loader {
   int raw;     // lane i: word i of the descriptor after `then`
   bool any_raw;
 
-  static __device__ __forceinline__ int read(const Params& p, int index, int lane) {
-    return __ldcg(reinterpret_cast<const int*>(p.map + index) + min(lane, 8));
-  }
   static __device__ __forceinline__ void read_pages(const Params& p, Work& w, int from, int warp, int lane) {
     int s = from + lane;
-    if (s < w.steps) {
+    if (s < w.steps && p.table_columns > 0) {
       int token = w.first + kSlab * (warp + WARPS * s);
-      w.pages = __ldcg(p.block_table + w.request * p.table_stride + (token >> p.page_shift));
+      unsigned request = min(unsigned(w.request), unsigned(p.batch - 1));
+      unsigned column = min(unsigned(token) >> p.page_shift, unsigned(p.table_columns - 1));
+      w.pages = __ldcg(p.block_table + request * p.table_stride + column);
     }
   }
   // `raw` becomes `then`, and the reading of what follows begins.
@@ -35,15 +37,29 @@ struct Loader {
     int slabs = (__shfl_sync(~0u, raw, 3) + kSlab - 1) / kSlab, next = __shfl_sync(~0u, raw, 8);
     then.steps = slabs > warp ? (slabs - warp + WARPS - 1) / WARPS : 0;
     any_raw = next >= 0;
-    if (any_raw) raw = read(p, next, lane);
+    if (any_raw) raw = read_words(p, next, lane);
     read_pages(p, then, 0, warp, lane);
   }
-  __device__ __forceinline__ Loader(const Params& p, int warp, int lane) : step(0), pass(0), more(false), any_raw(true) {
-    raw = read(p, blockIdx.x, lane);
+  // `words` is the bin's first descriptor, `after` becomes its second.
+  __device__ __forceinline__ Loader(const Params& p, int words, int& after, int warp, int lane)
+      : step(0), pass(0), more(false), raw(words), any_raw(true) {
     then.pages = 0;
     shift(p, warp, lane);
     now = then;
+    after = raw;
     shift(p, warp, lane);
+  }
+  // Asks for this warp's first slabs to be brought to L2. A hint: nothing depends on its being right.
+  __device__ __forceinline__ void prefetch(const Params& p, int warp, int lane) const {
+    if (lane >= min(PREFETCH, now.steps)) return;
+    int token = now.first + kSlab * (warp + WARPS * lane);
+    int in_page = token & ((1 << p.page_shift) - 1);
+#pragma unroll 1
+    for (int box = 0; box < kBoxes; ++box) {
+      int dim = box * (kBoxBytes / kElement);
+      ptx::prefetch_box(&p.k_map, dim, now.kv_head, in_page, now.pages);
+      ptx::prefetch_box(&p.v_map, dim, now.kv_head, in_page, now.pages);
+    }
   }
   // Moves on to a descriptor that has a slab for this warp. False at the end of the bin.
   __device__ __forceinline__ bool advance(const Params& p, int warp, int lane) {

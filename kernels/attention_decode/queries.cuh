@@ -2,6 +2,17 @@
 #pragma once
 #include "attention_decode/shape.cuh"
 
+// Asks for the queries of one pass, and their scales, to be brought to L2: a hint, also for a request that is none.
+__device__ __forceinline__ void prefetch_queries(const Params& p, int request, int kv_head) {
+  constexpr int lines = HEAD_DIM * kQElement / 128 + (HEAD_DIM * kQElement % 128 != 0);
+  int row = threadIdx.x / lines, line = threadIdx.x % lines;
+  if (row >= kRows || unsigned(request) >= unsigned(p.batch) || unsigned(kv_head) >= unsigned(p.kv_heads)) return;
+  int64_t token = request * int64_t(Q_LEN) + row / GROUP;
+  int head = kv_head * GROUP + row % GROUP;
+  ptx::prefetch_line(p.q + token * p.q_token_stride + head * p.q_head_stride + 128 * line);
+  if (p.q_scale && line == 0) ptx::prefetch_line(p.q_scale + token * (p.kv_heads * GROUP) + head);
+}
+
 // The raw queries of one pass, held in registers between the load and the store to shared memory.
 struct Queries {
   static constexpr int kPieceDims = 16 / kQElement;                     // head dims in a 16-byte load

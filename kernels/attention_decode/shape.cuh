@@ -34,6 +34,7 @@ constexpr int kTimelineColumns = 10;
 constexpr int kMergeGroup = 8;       // pieces merged at a time
 constexpr uint32_t kAbsent = 0xffffffffu;  // a NaN that no arithmetic produces
 constexpr int kPatience = 1 << 21;   // looks at a slot before giving up: over a second
+constexpr int kNextWord = 8;         // word of a descriptor that names the next
 constexpr float kLazyRescale = 8.0f;
 constexpr float kMinusInfinity = -__builtin_bit_cast(float, 0x7f800000u);
 constexpr float kLn2 = 0.69314718055994531f;
@@ -57,6 +58,9 @@ struct Params {
   int64_t q_token_stride, q_head_stride;                             // bytes
   int64_t scale_page_stride, scale_token_stride, scale_head_stride;  // bytes, of k_scale per token
   int64_t table_stride;        // elements
+  int batch;
+  int table_columns;
+  int map_rows;                // descriptors that the map has room for
   int kv_heads;
   int slots;
   int page_shift;
@@ -67,10 +71,16 @@ struct Params {
 
 // Inputs are read past L1 (__ldcg) everywhere: with programmatic dependent launch an SM may still hold lines that the
 // kernels before this one read before they were written.
-__device__ __forceinline__ Descriptor read_descriptor(const Params& p, int index) {
-  const int4* from = reinterpret_cast<const int4*>(p.map + index);
-  int4 a = __ldcg(from), b = __ldcg(from + 1);
-  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, __ldcg(reinterpret_cast<const int*>(from + 2)), {}};
+//
+// A descriptor is read by a warp, lane i its word i, and unpacked when it is needed: that takes one register instead of nine.
+__device__ __forceinline__ int read_words(const Params& p, int index, int lane) {
+  unsigned inside = min(unsigned(index), unsigned(p.map_rows - 1));
+  return __ldcg(reinterpret_cast<const int*>(p.map + inside) + min(lane, kNextWord));
+}
+__device__ __forceinline__ int word(int words, int i) { return __shfl_sync(~0u, words, i); }
+__device__ __forceinline__ Descriptor unpack(int words) {
+  return {word(words, 0), word(words, 1), word(words, 2), word(words, 3), word(words, 4),
+          word(words, 5), word(words, 6), word(words, 7), word(words, kNextWord), {}};
 }
 
 __device__ __forceinline__ uint4 load_shared_16(const uint8_t* p) { return *reinterpret_cast<const uint4*>(p); }

@@ -65,6 +65,15 @@ __device__ __forceinline__ void copy_box(uint32_t to, const TensorMap* map, uint
       ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
+// Brings the same box to L2.
+__device__ __forceinline__ void prefetch_box(const TensorMap* map, int x, int y, int z, int w) {
+  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];"
+               ::"l"(map), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+// Brings the line of `from` to L2.
+__device__ __forceinline__ void prefetch_line(const void* from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from) : "memory"); }
+
 // ---- tensor cores: D[16 x 8] += A[16 x 16] B[16 x 8], FP32 accumulators ----------------------------------------
 
 __device__ __forceinline__ void mma_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {

@@ -117,7 +117,9 @@ class AttentionConfig:
     stages : int
         Stages of each warp's ring; ``stages - 1`` slabs are in flight.
     ctas_per_sm : int
-        CTAs that should be resident on an SM; the compiler caps registers for it, and it sets the bins of a map.
+        CTAs of one call on an SM; the compiler caps registers for it, and it sets the bins of a map.
+    prefetch : int
+        Slabs that each warp asks to be brought to L2 before the kernel ahead has ended, 0 to 32.
     tile : int
         Tokens a KV tile, the unit of the task map: 32, 64 or 128.
     pdl : bool
@@ -131,6 +133,7 @@ class AttentionConfig:
     warps: int = 8
     stages: int = 6
     ctas_per_sm: int = 1
+    prefetch: int = 1
     tile: int = 64
     pdl: bool = True
     early_map: bool = False
@@ -159,6 +162,8 @@ class AttentionConfig:
             return f"stages is {self.stages}; the kernel takes 2 to 16"
         if not 1 <= self.ctas_per_sm <= 8:
             return f"ctas_per_sm is {self.ctas_per_sm}; the kernel takes 1 to 8"
+        if not 0 <= self.prefetch <= 32:
+            return f"prefetch is {self.prefetch}; the kernel takes 0 to 32"
         if self.tile not in (32, 64, 128):
             return f"tile is {self.tile}; the task map takes 32, 64 or 128"
         need = self.shared_bytes(shape)
@@ -183,7 +188,12 @@ class AttentionConfig:
 
     def defines(self) -> dict[str, int]:
         """Macros that the kernel is compiled with."""
-        return {"WARPS": self.warps, "STAGES": self.stages, "CTAS_PER_SM": self.ctas_per_sm}
+        return {
+            "WARPS": self.warps,
+            "STAGES": self.stages,
+            "CTAS_PER_SM": self.ctas_per_sm,
+            "PREFETCH": self.prefetch,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain data."""
@@ -194,6 +204,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "warps": (4, 8),
     "stages": tuple(range(2, 13)),
     "ctas_per_sm": (1, 2, 3, 4),
+    "prefetch": (0, 1, 2, 4),
     "tile": (32, 64, 128),
     "pdl": (True, False),
     "early_map": (False, True),

@@ -28,7 +28,7 @@ _STRIDES = (
     "scale_page_stride", "scale_token_stride", "scale_head_stride",
     "table_stride",
 )  # fmt: skip
-_COUNTS = ("kv_heads", "slots", "page_shift", "v_scale_per_head", "early_map")
+_COUNTS = ("batch", "table_columns", "map_rows", "kv_heads", "slots", "page_shift", "v_scale_per_head", "early_map")
 _TENSOR_MAP = ctypes.c_uint64 * 16
 _ALIGNMENT = 64
 """What the copy engine asks of a tensor map among the kernel's parameters, bytes."""
@@ -161,6 +161,8 @@ def launch(
         *bytes_(q, 0, 1),
         *(bytes_(k_scale, 0, 1, 2) if per_token and k_scale is not None else (0, 0, 0)),
         block_table.stride(0),
+        *block_table.shape,
+        map_.shape[0],
         k_cache.shape[2],
         partial_out.shape[0] // 2,
         k_cache.shape[1].bit_length() - 1,
