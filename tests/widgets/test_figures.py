@@ -114,8 +114,6 @@ def test_the_newest_day_of_a_policy_counts(store):
     best = best_of_each(session.library.figures(session.shown))
     ours = [f.median_us for f, _ in best if (f.provider, f.policy) == ("cuda", "balanced")]
     assert ours == [15.0]
-        15.0
-    ]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from workbench.measure.intervals import union_length
 from workbench.measure.timeline import Timeline
 from workbench.schedule import DecodePlan
 from workbench.widgets.colours import STAGE_TONES
@@ -115,9 +117,7 @@ def lay_beside(timeline: Timeline, side: Side, *, sms: int, source: str) -> Meas
 
     lengths = pieces.end_us - pieces.start_us
     stage = np.bincount(pieces.stage, weights=lengths, minlength=len(STAGES)) / side.columns
-    busy = np.zeros(sms)
-    by_sm = timeline.by_sm()
-    busy[by_sm.index.to_numpy()] = by_sm["busy_ns"].to_numpy() / 1e3
+    busy = _busy_us(timeline, sms)
     bins = residuals.bin_end_ns[ran] / 1e3
     return Measured(
         timeline=timeline,
@@ -134,6 +134,14 @@ def lay_beside(timeline: Timeline, side: Side, *, sms: int, source: str) -> Meas
         modelled_us=side.metrics.makespan_us,
         busy_us=(float(busy.min()), float(busy.mean()), float(busy.max())),
     )
+
+
+def _busy_us(timeline: Timeline, sms: int) -> npt.NDArray[np.float64]:
+    """Time that each SM is busy with at least one CTA, float64 [sms]; what ``by_sm`` tells, but many times as fast."""
+    order = np.argsort(timeline.bin_sm, kind="stable")
+    edges = np.searchsorted(timeline.bin_sm[order], np.arange(sms + 1))
+    start, finish = (values[order] for values in timeline.bins)
+    return np.array([union_length(start[low:high], finish[low:high]) / 1e3 for low, high in itertools.pairwise(edges)])
 
 
 def _pieces(timeline: Timeline, slot: Times) -> Pieces:
