@@ -48,7 +48,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """ncu is a stand-in, nsight-python the real 0.9.6 where it is installed, and everything is written below tmp_path."""
+    """ncu is a stand-in, nsight-python the real 0.9.6 where it is installed; all is written below tmp_path."""
     if find_spec("ncu_report") is None:
         pytest.skip("ncu-report is not installed: pip install 'hpc-ops-workbench[ncu-report]'")
     folder = tmp_path / "machine"

@@ -7,9 +7,11 @@ import json
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from tests.capture.processes import alive
 from workbench import settings
 from workbench.capture import Captured, capture, compare, read_report
 from workbench.errors import CaptureCancelled, InvalidArgument, MissingDependency, ProfilerUnavailable
@@ -65,7 +67,7 @@ def test_process_has_folders_of_its_own(machine, tmp_path):
     folder = tmp_path / "temporary"
     assert found["TMPDIR"].startswith(f"{folder}/workbench-capture-")
     assert found["TMPDIR"] != str(folder)
-    assert os.path.dirname(found["TMPDIR"]) == found["cwd"]
+    assert str(Path(found["TMPDIR"]).parent) == found["cwd"]
     assert found["HOME"] == str(settings.cache_dir() / "capture-home")
     assert int(found["pgid"]) != os.getpgid(0)
     assert found["WORKBENCH_CACHE_DIR"] == str(settings.cache_dir())
@@ -190,12 +192,3 @@ def wait_for(path) -> None:
     while not path.exists() or not path.read_text():
         assert time.monotonic() < limit, f"{path.name} did not come"
         time.sleep(0.02)
-
-
-def alive(pid: str) -> bool:
-    """Whether a process runs; one that ended and was not asked after does not."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

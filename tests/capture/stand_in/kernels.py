@@ -27,6 +27,11 @@ def nothing():
     return lambda: None
 
 
+def outside():
+    launch("warmup", bytes=1, ns=1)
+    return lambda: None
+
+
 def broken(size=1):
     raise ValueError("the matrix has 7 columns")
 
@@ -44,6 +49,6 @@ def uneven():
 def where():
     """Tells the environment that a capture runs in."""
     Path(os.environ["STAND_IN_FOLDER"], "environment.json").write_text(
-        json.dumps({**os.environ, "pgid": str(os.getpgid(0)), "cwd": os.getcwd()})
+        json.dumps({**os.environ, "pgid": str(os.getpgid(0)), "cwd": str(Path.cwd())})
     )
     return lambda: launch("where", bytes=1, ns=1)

@@ -1,7 +1,7 @@
 """Stands in for Nsight Compute's command line: version, list of metrics, and profiling in whichever way is asked for.
 
-The file ``behaviour`` in ``$STAND_IN_FOLDER`` says how: "works", "hangs", "crashes", "truncates", "garbage", "silent",
-or the name of an entry of `ERRORS`. ``runs`` there counts profiling runs.
+The file ``behaviour`` in ``$STAND_IN_FOLDER`` says how: "works", "hangs", "crashes", "truncates", "garbage",
+or a key of ``ncu_errors.ERRORS``. ``runs`` there counts profiling runs.
 """
 
 import json
@@ -15,24 +15,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tests.capture.report_bytes import Launch, report
+from tests.capture.stand_in.ncu_errors import ERRORS
 
 FOLDER = Path(os.environ["STAND_IN_FOLDER"])
 KNOWN = (FOLDER / "metrics").read_text().split()
-
-ERRORS = {
-    "forbidden": "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "
-    "Counters on the target device 0. For instructions on enabling permissions and to get more information see "
-    "https://developer.nvidia.com/ERR_NVGPUCTRPERM",
-    "busy": "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) "
-    "is concurrently collecting profiling data.",
-    "no driver": "==ERROR== failed to connect to the CUDA driver",
-    "cannot start": "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
-    "locked": "==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that this process has "
-    "write permissions on it.",
-    "unknown metric": "==ERROR== Failed to find metric sm__wrong.sum",
-    "port": "==ERROR== bind: Address already in use",
-    "unheard of": "==ERROR== The quantum flux is misaligned.",
-}
 
 
 def main(words):
@@ -62,7 +48,7 @@ def profile(words):
         (FOLDER / "children").write_text(f"{os.getpid()} {child.pid}")
         time.sleep(600)
     if behaviour == "crashes":
-        path.write_bytes(b"NVR")
+        path.write_bytes(b"NVR\0\x02")
         os.kill(os.getpid(), signal.SIGSEGV)
     status = subprocess.run(command, check=False).returncode
     if status:

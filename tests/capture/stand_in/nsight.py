@@ -1,4 +1,4 @@
-"""Stands in for nsight-python 0.9.6 where that is not installed: the calls and the two runs that the workbench relies on.
+"""Stands in for nsight-python 0.9.6 where that is not installed: the calls and the two runs that are relied on.
 
 The process that was started comes to the decorated call, which runs the same script under ``ncu`` with
 ``NSPY_NCU_PROFILE`` set; that second process profiles within the call and ends there. Kernels are told apart by their
@@ -38,7 +38,7 @@ class analyze:
                     os._exit(0)
                 prefix = f"{output_prefix}ncu-output-{function.__name__}-0"
                 command = f"ncu --log-file {prefix}.log --metrics {','.join(metrics)} -f -o {prefix}.ncu-rep "
-                command += f"{sys.executable} {os.path.abspath(sys.argv[0])}"
+                command += f"{sys.executable} {Path(sys.argv[0]).resolve()}"
                 environment = {**os.environ, "NSPY_NCU_PROFILE": function.__name__}
                 try:
                     subprocess.run(command, shell=True, check=True, env=environment)

@@ -1,0 +1,152 @@
+"""Many captures: skipped where they are recorded, resumed after a kill, failures kept apart."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.capture.batch_of_twenty import METRICS, SIZES, requests
+from tests.capture.processes import alive
+from workbench import settings
+from workbench.capture import capture_batch, request
+from workbench.errors import CaptureCancelled, CaptureError, CountersForbidden, InvalidArgument, WorkFailed
+from workbench.records import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def few(*sizes, function="scale", **options):
+    return [request(f"kernels:{function}", {"size": size}, metrics=METRICS, **options) for size in sizes]
+
+
+def sizes_recorded() -> list[int]:
+    store = Store(settings.records_dir())
+    found = [(path, record) for path, record in store.records(kind="nsight")]
+    assert store.problems == ()
+    assert all(store.attachment(path) for path, _ in found)  # no record names a report that is not there or another
+    return sorted(record.configuration["size"] for _, record in found)
+
+
+def test_what_is_recorded_is_skipped_unless_asked(machine):
+    first = capture_batch(few(1, 2)).result().check()
+    assert [one.metrics["dram__bytes_read.sum"] for one in first.captured] == [1, 2]
+    assert (machine.profiled, first.skipped) == (2, 0)
+    second = capture_batch(few(3, 2, 1)).result().check()
+    assert [one.metrics["dram__bytes_read.sum"] for one in second.captured] == [3, 2, 1]
+    assert (machine.profiled, second.skipped) == (3, 2)
+    assert capture_batch(few(2), again=True).result().skipped == 0
+    assert machine.profiled == 4
+
+
+def test_another_source_is_captured_again(machine, tmp_path, monkeypatch):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    source = (Path(__file__).with_name("stand_in") / "kernels.py").read_text()
+    (folder / "own_kernels.py").write_text(source)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(folder)
+    asked = [request("own_kernels:scale", {"size": 1}, metrics=METRICS)]
+    capture_batch(asked).result().check()
+    assert capture_batch(asked).result().skipped == 1
+    (folder / "own_kernels.py").write_text(source + "\n# changed\n")
+    assert capture_batch(asked).result().skipped == 0
+
+
+def test_a_group_is_one_process(machine):
+    result = capture_batch(few(1, 2, 3, 4, 5), group=3).result().check()
+    assert machine.profiled == 2
+    assert [one.metrics["dram__bytes_read.sum"] for one in result.captured] == [1, 2, 3, 4, 5]
+    assert {len(one.record.kernels) for one in result.captured} == {1}
+
+
+def test_requests_that_differ_in_metrics_or_runs_are_not_grouped(machine):
+    asked = [*few(1), *few(2, runs=2), request("kernels:scale", {"size": 3}, metrics=METRICS[:1])]
+    result = capture_batch(asked, group=9).result().check()
+    assert machine.profiled == 3
+    assert [one.record.runs for one in result.captured] == [1, 2, 1]
+
+
+@pytest.mark.parametrize("group", [1, 3])
+def test_one_failure_does_not_end_the_others(machine, group):
+    result = capture_batch([*few(1), *few(2, function="broken"), *few(3)], group=group).result()
+    assert result.failures.keys() == {1}
+    assert isinstance(result.failures[1], WorkFailed)
+    assert sizes_recorded() == [1, 3]
+    assert [one is None for one in result.captured] == [False, True, False]
+    with pytest.raises(CaptureError, match=r"1 of 3 captures failed:\n  - 2: broken"):
+        result.check()
+
+
+def test_what_would_meet_all_others_ends_the_batch(machine):
+    machine.behave("forbidden")
+    with pytest.raises(CountersForbidden):
+        capture_batch(few(1, 2, 3)).result()
+    assert machine.profiled == 1
+
+
+def test_cancelled_batch_keeps_what_it_has(machine):
+    handle = capture_batch(few(*SIZES))
+    while handle.progress.done < 2:
+        time.sleep(0.05)
+    handle.cancel()
+    with pytest.raises(CaptureCancelled):
+        handle.result(20)
+    assert sizes_recorded() in ([1, 2], [1, 2, 3])
+
+
+def test_nothing_to_do(machine):
+    with pytest.raises(InvalidArgument, match="at least one"):
+        capture_batch([])
+    with pytest.raises(InvalidArgument, match="group"):
+        capture_batch(few(1), group=0)
+
+
+def test_a_kill_at_any_point_loses_at_most_the_capture_in_flight(machine, leftovers):
+    generator = random.Random(7)
+    kills = 4
+    done = 0
+    for _ in range(kills):
+        process = start()
+        wait_for_records(min(done + generator.randrange(4), len(SIZES) - 1), process)
+        time.sleep(generator.uniform(0, 2.5))  # in any stage of the next one
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        now = sizes_recorded()
+        assert now == list(SIZES)[: len(now)]  # whole records only, none lost
+        assert len(now) >= done
+        done = len(now)
+        wait_for_end_of(machine.folder / "runs")
+    last = start()
+    assert last.wait(300) == 0
+    assert sizes_recorded() == list(SIZES)
+    assert machine.profiled <= len(SIZES) + kills
+    assert leftovers() == []
+    assert capture_batch(requests()).result().skipped == len(SIZES)
+
+
+def start() -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"}
+    return subprocess.Popen([sys.executable, "-m", "tests.capture.batch_of_twenty"], cwd=ROOT, env=environment)
+
+
+def wait_for_records(number: int, process: subprocess.Popen[bytes]) -> None:
+    limit = time.monotonic() + 200
+    while len(list(settings.records_dir().rglob("nsight-*.json"))) < number and process.poll() is None:
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def wait_for_end_of(runs: Path) -> None:
+    """Whatever a killed batch had started ends by itself."""
+    pids = runs.read_text().split() if runs.exists() else []
+    limit = time.monotonic() + 10
+    while any(map(alive, pids)):
+        assert time.monotonic() < limit, "a process of a killed batch lives on"
+        time.sleep(0.05)
