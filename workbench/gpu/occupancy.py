@@ -8,7 +8,8 @@ A test compares every figure with ``cuda_occupancy.h``.
 from __future__ import annotations
 
 import dataclasses
-from numbers import Integral
+
+import numpy as np
 
 from workbench.devices import Gpu
 from workbench.devices import gpu as find_gpu
@@ -90,7 +91,7 @@ def occupancy(gpu: str | Gpu, *, threads: int, registers: int, shared_bytes: int
     """
     device = find_gpu(gpu)
     for name, value in (("threads", threads), ("registers", registers), ("shared_bytes", shared_bytes)):
-        if isinstance(value, bool) or not isinstance(value, Integral):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InvalidArgument(f"{name} is {value!r}; give a whole number.")
     if threads < 1:
         raise InvalidArgument(f"threads is {threads}; a CTA has at least 1.")

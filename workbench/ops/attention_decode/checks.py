@@ -29,10 +29,12 @@ ALIGNMENT = 16
 def infer_shape(q: torch.Tensor, k_cache: torch.Tensor, q_len: int, k_scale: torch.Tensor | None) -> AttentionShape:
     """The shape that a call's kernel is compiled for; the arguments are those of :func:`check_arguments`, checked."""
     per_token = k_scale is not None and k_scale.ndim == 3
-    return shape_of(q.shape[2], q.shape[1] // k_cache.shape[2], q_len, k_cache.dtype, q.dtype, per_token)
+    group = q.shape[1] // k_cache.shape[2]
+    shape: AttentionShape = shape_of(q.shape[2], group, q_len, k_cache.dtype, q.dtype, per_token)
+    return shape
 
 
-@lru_cache(maxsize=1024)
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def shape_of(
     head_dim: int, group: int, q_len: int, cache: torch.dtype, query: torch.dtype, k_scale_per_token: bool
 ) -> AttentionShape:
@@ -43,13 +45,13 @@ def shape_of(
     InvalidArgument
         When there is no kernel for it.
     """
+    return _shape_of(head_dim, group, q_len, _TYPES[cache], _TYPES[query], k_scale_per_token)
+
+
+@lru_cache(maxsize=1024)
+def _shape_of(head_dim: int, group: int, q_len: int, cache: str, query: str, k_scale_per_token: bool) -> AttentionShape:
     return AttentionShape(
-        head_dim=head_dim,
-        group=group,
-        q_len=q_len,
-        cache=_TYPES[cache],
-        query=_TYPES[query],
-        k_scale_per_token=k_scale_per_token,
+        head_dim=head_dim, group=group, q_len=q_len, cache=cache, query=query, k_scale_per_token=k_scale_per_token
     )
 
 

@@ -143,7 +143,7 @@ def attention_decode_triton(
     }
     attend, merge = (
         # torch.compile would follow the interpreter into its own Python.
-        torch.compiler.disable(kernel[(task_map.num_bins,)]) if interpreted else kernel[(task_map.num_bins,)]
+        _untraced(kernel[(task_map.num_bins,)]) if interpreted else kernel[(task_map.num_bins,)]
         for kernel in (kernels.attend, kernels.merge)
     )
     attend(
@@ -188,7 +188,8 @@ def _plan(
 ) -> TaskMap:
     kv_heads = k_cache.shape[2]
     if not seq_lens.is_cuda:
-        return _plan_on_cpu(seq_lens, kv_heads, q_len)
+        planned: TaskMap = _plan_on_cpu(seq_lens, kv_heads, q_len)
+        return planned
     return build_task_map(
         seq_lens,
         num_kv_heads=kv_heads,
@@ -198,7 +199,10 @@ def _plan(
     )
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+_untraced: Any = torch.compiler.disable  # untyped in torch
+
+
+@_untraced  # type: ignore[untyped-decorator]
 def _plan_on_cpu(seq_lens: torch.Tensor, kv_heads: int, q_len: int) -> TaskMap:
     plan = plan_decode(seq_lens.tolist(), num_kv_heads=kv_heads, num_ctas=INTERPRETED_CTAS, q_len=q_len)
     return upload_plan(plan, seq_lens.device)
