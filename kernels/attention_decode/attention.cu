@@ -96,10 +96,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   int num_empty = __ldcg(p.header + kNumEmpty);
   Queries queries;
   bool busy = word(words, 3) > 0;
-  loader.issue(p, s, 0, warp, lane);
-  if (busy) queries.load(p, word(words, 0), word(words, 1), 0);
+  // First the slabs of the first descriptor; those of others wait for their pages, which the queries need not wait for.
+  int filled = 0;
 #pragma unroll 1
-  for (int i = 1; i < STAGES; ++i) loader.issue(p, s, i, warp, lane);
+  for (; filled < min(STAGES, loader.now.steps); ++filled) loader.copy(p, s, filled, warp, lane);
+  if (busy) queries.load(p, word(words, 0), word(words, 1), 0);
   Lane place(lane);
   int stage = 0;        // of the next slab to use
   uint32_t parity = 0;  // of its barrier
@@ -112,6 +113,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
     queries.store(s, p.scale);
     __syncthreads();
   }
+#pragma unroll 1
+  for (; filled < STAGES; ++filled) loader.issue(p, s, filled, warp, lane);
 
   while (busy) {
     int next = word(words, kNextWord);
