@@ -80,20 +80,17 @@ def test_the_model_s_source_goes_with_its_residuals_and_measured_spans_say_measu
     assert timeline.spans(COST).cost.source.startswith("measured")
 
 
-def test_a_descriptor_that_merges_at_once_ends_where_its_merge_begins():
+def test_a_merge_is_behind_its_descriptor_and_belongs_to_its_cta():
     plan = plan_of([65536], policy="hpc-ops", num_ctas=16)
-    rows = stamps_of(plan, COST)
-    leaders = rows[:, COLUMNS.index("leader")] == 1
-    assert leaders.any()
-    combined, end = COLUMNS.index("combined"), COLUMNS.index("end")
-    merge_start, merge_end = COLUMNS.index("merge_start"), COLUMNS.index("merge_end")
-    rows[leaders, merge_start] = rows[leaders, combined]
-    rows[leaders, end] = rows[leaders, merge_end] = rows[leaders, combined] + np.uint64(700)
-    timeline = Timeline.from_stamps(plan, rows)
-    np.testing.assert_array_equal(timeline.end_ns[leaders], timeline.combined_ns[leaders])
-    np.testing.assert_array_equal((timeline.merge_end_ns - timeline.merge_start_ns)[leaders], 700)
-    assert (timeline.merge_start_ns[~leaders] == -1).all()
-    assert timeline.finish_ns.max() == timeline.makespan_ns
+    timeline = timeline_of(plan)
+    leads = timeline.leader
+    assert leads.sum() == 2  # of 16 pieces, every eighth
+    assert (timeline.merge_start_ns[~leads] == -1).all()
+    np.testing.assert_array_equal(timeline.merge_start_ns[leads], timeline.end_ns[leads])
+    merges = timeline.by_cta()["merge_ns"].to_numpy()
+    np.testing.assert_array_equal(merges[leads], timeline.makespan_ns - timeline.end_ns[leads])
+    assert not merges[~leads].any()
+    assert timeline.finish_ns.max() == timeline.makespan_ns > timeline.bins_ns
 
 
 def test_by_cta_and_by_sm_add_up():

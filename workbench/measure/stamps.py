@@ -65,11 +65,8 @@ def read_stamps(plan: DecodePlan, stamps: npt.ArrayLike) -> dict[str, npt.NDArra
         return (column[name].astype(np.uint64) - base).view(np.int64)
 
     merged = column["merge_start"] != 0
-    at_once = merged & (column["merge_start"] == column["combined"])
-    times = {f"{name}_ns": relative(name) for name in ("start", "arrived", "streamed", "combined")}
     return {
-        **times,
-        "end_ns": np.where(at_once, relative("combined"), relative("end")),
+        **{f"{name}_ns": relative(name) for name in ("start", "arrived", "streamed", "combined", "end")},
         "merge_start_ns": np.where(merged, relative("merge_start"), -1),
         "merge_end_ns": np.where(merged, relative("merge_end"), -1),
         "sm": column["sm"].astype(np.int32),

@@ -7,8 +7,8 @@ a CTA takes them, with ``%globaltimer``, which all SMs share and which steps 32 
     arrived    the first slab of the first warp is in shared memory
     streamed   the first warp has used its last slab
     combined   the warps' results are combined and stored
-    end        the CTA goes on; a descriptor that merges at once ends where its merge begins
-    merge      of a descriptor that leads its group: waiting for the other pieces, adding them up
+    end        the CTA goes on, to its next descriptor or to what it has to merge
+    merge      of a descriptor that leads its group, once the bin is done: waiting for the other pieces, adding them up
 
 Where the query rows need several passes over the keys, ``arrived``, ``streamed`` and ``combined`` are the last pass's.
 """
