@@ -65,10 +65,11 @@ class AttentionShape:
             "query": tuple(ELEMENT_BYTES),
         }
         for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                raise InvalidArgument(
-                    f"{name} is {getattr(self, name)!r}; decode attention takes {', '.join(map(str, values))}."
-                )
+            value = getattr(self, name)
+            if type(value) is not type(values[0]) or value not in values:
+                raise InvalidArgument(f"{name} is {value!r}; decode attention takes {', '.join(map(str, values))}.")
+        if type(self.k_scale_per_token) is not bool:
+            raise InvalidArgument(f"k_scale_per_token is {self.k_scale_per_token!r}; give True or False.")
         if self.query == "fp8" and self.cache != "fp8":
             raise InvalidArgument("an FP8 query needs an FP8 cache; give q in bf16.")
         if self.k_scale_per_token and self.cache != "fp8":
@@ -156,6 +157,9 @@ class AttentionConfig:
 
     def why_invalid(self, shape: AttentionShape) -> str | None:
         """Why this configuration cannot run ``shape``, in words; None when it can."""
+        for name, values in PARAMETERS.items():
+            if type(getattr(self, name)) is not type(values[0]):
+                return f"{name} is {getattr(self, name)!r}, no {type(values[0]).__name__}"
         if self.warps not in (4, 8):
             return f"warps is {self.warps}; the kernel takes 4 or 8"
         if not 2 <= self.stages <= 16:
@@ -224,7 +228,14 @@ def default_config(shape: AttentionShape) -> AttentionConfig:
     """The configuration used when none is given: about 96 KB of ring, or what fits one CTA an SM.
 
     More stages do not make it faster: 96 KB in flight an SM is twice what the memory's latency asks for.
+
+    Raises
+    ------
+    InvalidArgument
+        When ``shape`` is no `AttentionShape`, or none of the usual configurations fits it.
     """
+    if not isinstance(shape, AttentionShape):
+        raise InvalidArgument(f"shape is a {type(shape).__name__}; give an AttentionShape.")
     wanted = max(2, min(6, 96 * 1024 // (8 * shape.stage_bytes)))
     for warps, stages in ((8, wanted), (8, 2), (4, 4), (4, 3), (4, 2)):
         config = AttentionConfig(warps=warps, stages=stages)
