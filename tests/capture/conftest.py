@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.capture import installed
 from workbench.capture import SETS
 from workbench.capture.metrics import NOT_COUNTED
 
@@ -39,6 +40,15 @@ class Machine:
         """What ``ncu --query-metrics`` lists."""
         (self.folder / "metrics").write_text("\n".join(metrics))
 
+    def use_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Take the installed nsight-python, not the stand-in: the folder of kernels that is looked in has none."""
+        modules = self.folder / "modules"
+        modules.mkdir()
+        (modules / "kernels.py").symlink_to(STAND_IN / "kernels.py")
+        if str(STAND_IN) in sys.path:
+            monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(STAND_IN)])
+        look_in(modules, monkeypatch)
+
     @property
     def profiled(self) -> int:
         """Profiling runs so far."""
@@ -56,11 +66,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     ncu = folder / "ncu"
     ncu.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN / "ncu.py"}" "$@"\n')
     ncu.chmod(0o755)
-    paths = [str(STAND_IN), os.environ.get("PYTHONPATH", "")]
-    if find_spec("nsight") is not None:  # its own folder comes before site-packages, so the script alone is added
-        paths[0] = str(link_kernels(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    monkeypatch.syspath_prepend(paths[0])
+    made = Machine(folder)
+    if installed.NSIGHT.startswith("0."):
+        made.use_installed(monkeypatch)
+    else:
+        look_in(STAND_IN, monkeypatch)
     for name, value in {
         "STAND_IN_FOLDER": folder,
         "WORKBENCH_NCU": ncu,
@@ -71,15 +81,14 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         monkeypatch.setenv(name, str(value))
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", None)
-    return Machine(folder)
+    return made
 
 
-def link_kernels(tmp_path: Path) -> Path:
-    """A folder that has ``kernels.py`` and no stand-in for nsight."""
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / "kernels.py").symlink_to(STAND_IN / "kernels.py")
-    return folder
+def look_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process and those it starts import from a folder first."""
+    paths = (str(folder), installed.PYTHONPATH)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    monkeypatch.syspath_prepend(str(folder))
 
 
 @pytest.fixture

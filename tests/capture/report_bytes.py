@@ -53,14 +53,17 @@ def size3(x: int, y: int = 1, z: int = 1) -> bytes:
     return number(1, x) + number(2, y) + number(3, z)
 
 
-def nvtx(annotation: str) -> bytes:
+def nvtx(annotation: str, started: bool) -> bytes:
+    """A range around a launch: pushed, as nsight-python 0.9.6 does, or started, as 1.x does."""
     domain = number(1, 1) + piece(2, DOMAIN)
+    if started:
+        range_ = number(1, 1) + piece(2, annotation) + number(5, THREAD)
+        return piece(1, domain) + piece(3, number(1, 1) + piece(3, range_))
     stack = number(1, 1) + piece(3, piece(1, annotation))
-    thread = number(1, THREAD) + piece(2, stack)
-    return piece(1, domain) + piece(2, thread)
+    return piece(1, domain) + piece(2, number(1, THREAD) + piece(2, stack))
 
 
-def result(launch: Launch, names: Sequence[str]) -> bytes:
+def result(launch: Launch, names: Sequence[str], started: bool) -> bytes:
     attributes: dict[str, float | str] = {
         "device__attribute_display_name": GPU,
         "device__attribute_clock_rate": 1_980_000,
@@ -79,17 +82,17 @@ def result(launch: Launch, names: Sequence[str]) -> bytes:
     body = number(1, THREAD) + b"".join(number(field, field) for field in (2, 3, 4))
     body += piece(5, launch.name) + piece(6, launch.name) + piece(7, launch.name) + number(8, 1)
     body += piece(9, size3(0, 0, 0)) + piece(10, size3(132)) + piece(11, size3(256)) + metrics + piece(15, b"")
-    return body + (piece(21, nvtx(launch.annotation)) if launch.annotation else b"")
+    return body + (piece(21, nvtx(launch.annotation, started)) if launch.annotation else b"")
 
 
-def report(launches: Sequence[Launch]) -> bytes:
+def report(launches: Sequence[Launch], started: bool = False) -> bytes:
     """A whole report."""
     names = sorted(
         {name for launch in launches for name in launch.metrics}
         | {"device__attribute_display_name", "device__attribute_clock_rate", "device__attribute_memory_clock_rate"}
         | {f"launch__{what}_dim_{axis}" for what in ("grid", "block") for axis in "xyz"}
     )
-    entries = [result(launch, names) for launch in launches]
+    entries = [result(launch, names, started) for launch in launches]
     payload = b"".join(struct.pack("<I", len(entry)) + entry for entry in entries)
     strings = b"".join(piece(1, name) for name in names)
     header = number(1, 0) + number(2, len(entries)) + piece(4, strings) + number(5, len(payload))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.capture.stand_in.ncu_errors import ERRORS
@@ -92,12 +94,11 @@ def test_the_call_itself_fails(machine):
     assert "kernels.py" in str(found)
 
 
-def test_every_known_cause_has_a_test():
-    tested = {(kind, pattern) for kind, pattern, _ in KNOWN}
-    seen = set()
-    for text in (*ERRORS.values(), "No kernels were profiled", "Expect same number of kernels per run"):
-        seen |= {(cause.error, cause.pattern) for cause in KNOWN if type(diagnose("x", None, text, 1)) is cause.error}
-    assert tested == seen
+def test_every_known_cause_is_printed_by_a_test():
+    texts = [*ERRORS.values(), "No kernels were profiled", "Expect same number of kernels per run"]
+    texts.append("Failed to find the NCU injection library at /nowhere")  # see test_attach
+    for cause in KNOWN:
+        assert any(re.search(cause.pattern, text) for text in texts), cause.pattern
 
 
 def test_a_signal_is_named():

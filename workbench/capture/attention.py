@@ -63,7 +63,7 @@ class AttentionDecode:
             tile=getattr(config, "tile", 64),
             q_len=case.q_len,
         )
-        built, function = upload_plan(plan), attention_decode if ours else attention_decode_triton
+        built, function = upload_plan(plan, inputs.q.device), attention_decode if ours else attention_decode_triton
 
         def call() -> object:
             return function(*inputs.arguments(), **inputs.keywords(), task_map=built, config=config)

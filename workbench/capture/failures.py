@@ -86,6 +86,13 @@ KNOWN = (
         "before the call, and choose inputs for which each call does the same work.",
     ),
     Cause(
+        r"NCU injection library|via Nsight Compute injection",
+        ProfilerUnavailable,
+        "nsight-python 1.x could not load the injection library of Nsight Compute, by which ncu attaches. Check that "
+        "`ncu --list-injection-path-64` names a folder that exists, or install nsight-python 0.9.6, which needs none "
+        "(pip install 'hpc-ops-workbench[nsight0]').",
+    ),
+    Cause(
         r"Address already in use",
         ProfilerUnavailable,
         "Nsight Compute's port is taken by an instance that still runs. End it (`ps aux | grep ncu`) and capture "

@@ -54,7 +54,7 @@ def kernels_of(prepared: Prepared) -> list[dict[str, Any]]:
     found: dict[str, list[float]] = defaultdict(list)
     for event in recorded.events() or []:
         if str(event.device_type).endswith("CUDA"):
-            found[event.name].append(float(event.device_time))
+            found[event.name].append(float(event.time_range.elapsed_us()))
     return [{"name": name, "us": sum(times), "launches": len(times)} for name, times in found.items()]
 
 

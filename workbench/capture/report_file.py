@@ -191,6 +191,7 @@ def _annotation(action: Any) -> str | None:
     domains = [state.domain_by_id(index) for index in state.domains()]
     domains.sort(key=lambda domain: domain.name() != NSIGHT_DOMAIN)
     for domain in domains:
-        if ranges := domain.push_pop_ranges():
+        # nsight-python 0.9.6 pushes and pops its ranges, 1.x starts and ends them.
+        if ranges := [*domain.start_end_ranges(), *domain.push_pop_ranges()]:
             return str(ranges[-1])
     return None

@@ -30,7 +30,18 @@ def main(words):
         print("Device NVIDIA H200 (GH100)\n----------------\nMetric Name  Metric Unit")
         print("\n".join(f"{name}   unit  What it is" for name in KNOWN))
         return 0
-    return profile(words)
+    if "--list-injection-path-64" in words:
+        print(os.environ.get("STAND_IN_INJECTION", "/nowhere"))
+        return 0
+    return attach(words) if "attach" in words else profile(words)
+
+
+def attach(words):
+    """Wait, as ncu does for nsight-python 1.x, until the process that it looks at says that profiling is over."""
+    marker = Path("injected")
+    while not marker.exists() or marker.read_text() != "ended":
+        time.sleep(0.02)
+    return write(words, (FOLDER / "behaviour").read_text())
 
 
 def profile(words):
@@ -38,7 +49,6 @@ def profile(words):
     with (FOLDER / "runs").open("a") as runs:
         runs.write(f"{os.getpid()}\n")
     path, log = Path(words[words.index("-o") + 1]), Path(words[words.index("--log-file") + 1])
-    metrics = words[words.index("--metrics") + 1].split(",")
     command = words[words.index("-o") + 2 :]
     if behaviour in ERRORS:
         log.write_text(f"==PROF== Connected to process 1\n{ERRORS[behaviour]}\n")
@@ -54,6 +64,13 @@ def profile(words):
     if status:
         log.write_text(f"==ERROR== The application returned an error code ({status}).\n")
         return status
+    return write(words, behaviour)
+
+
+def write(words, behaviour):
+    """The report of what was launched in ranges, in whichever state is asked for."""
+    path, log = Path(words[words.index("-o") + 1]), Path(words[words.index("--log-file") + 1])
+    metrics = words[words.index("--metrics") + 1].split(",")
     lines = Path("launches.jsonl").read_text().splitlines() if Path("launches.jsonl").exists() else []
     seen = [json.loads(line) for line in lines]
     launches = [
@@ -65,7 +82,7 @@ def profile(words):
         names = "\n".join(f"{i + 1}. {one['name']}" for i, one in enumerate(seen))
         log.write_text(f"==WARNING== No kernels were profiled.\nAvailable Kernels:\n{names}\n")
         return 0
-    content = report(launches)
+    content = report(launches, started="attach" in words)
     path.write_bytes({"truncates": content[:-40], "garbage": b"x" * 100}.get(behaviour, content))
     log.write_text("==PROF== Disconnected\n")
     return 0
