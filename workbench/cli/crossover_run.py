@@ -103,6 +103,7 @@ def measured(
 
     if reason := driver.probe().problem:
         raise NoGpu(f"{reason} Without a GPU, add --from-records: it uses what was measured elsewhere.")
+    import workbench.ops  # noqa: F401  (says how to get torch where it is missing)
     from workbench.measure.environment import environment_here
     from workbench.tune.live import LiveRouter
     from workbench.tune.run import steps

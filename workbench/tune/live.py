@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from workbench.errors import InvalidArgument
+from workbench.errors import InvalidArgument, NoGpu
 from workbench.measure.timing import Timing, time_interleaved
 from workbench.ops.router_gemm import RouterWeight, router_gemm, router_reference, split_router_weight
 from workbench.tables import ROUTER_PROVIDERS, class_of
@@ -45,6 +45,8 @@ class LiveRouter:
     ------
     InvalidArgument
         A provider is unknown or does not run here.
+    NoGpu
+        The device is a GPU that torch cannot use.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class LiveRouter:
         runnable = [name for name, known in ROUTER_PROVIDERS.items() if known.runs_as]
         if unknown := [name for name in providers if name not in runnable]:
             raise InvalidArgument(f"{', '.join(unknown)} cannot be measured here; give some of {', '.join(runnable)}.")
+        if device == "cuda" and not torch.cuda.is_available():
+            raise NoGpu(f"torch {torch.__version__} cannot use a GPU here. Install a build of torch for CUDA.")
         self.k, self.n, self.providers = k, n, tuple(providers)
         self._device, self._time = torch.device(device), time
         self._random = torch.Generator(device=self._device).manual_seed(seed)
