@@ -354,7 +354,9 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
     row[2] = make_int4(next, 0, 0, 0);
   };
   int bins = (p.num_ctas + 31) / 32 * 32, rows = bins + p.kv_heads * count;  // a warp has bins or items
-  for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < rows; at += gridDim.x * blockDim.x) {
+  // The CTAs take turns warp by warp, so that each writes as little as can be.
+  int turn = threadIdx.x / 32 * gridDim.x + blockIdx.x, turns = blockDim.x / 32 * gridDim.x;
+  for (int at = turn * 32 + threadIdx.x % 32; at < rows; at += turns * 32) {
     if (at < bins) {
       if (at >= p.num_ctas) continue;
       int low = fill(at);

@@ -24,6 +24,7 @@ MAX_BATCH = 16_384
 
 _MOST_THREADS = 1024
 _LEAST_THREADS = 512
+_ROWS_A_CTA = 256
 _CANDIDATES = 6
 _STATIC_SHARED = 1024
 _BYTES_PER_US = 3
@@ -105,13 +106,15 @@ _build_task_map = define(
 
 
 def grid_of(batch: int, num_kv_heads: int, num_ctas: int, balanced: bool) -> tuple[int, int]:
-    """CTAs of the map kernel and their threads: one for each request and each cut, where a CTA can have as many.
+    """CTAs of the map kernel and their threads.
 
-    Fewer threads meet sooner at a barrier. ``balanced`` has several cuts and bins for each CTA to compute.
+    Each CTA repeats all that comes before the writing, so it has a thread for each request and each cut where it can;
+    fewer threads meet sooner at a barrier. ``balanced`` has several cuts and bins for each CTA of the grid to compute.
+    More CTAs share the writing.
     """
     wanted = 32 * -(-max(batch, num_ctas + 1) // 32)
     threads = min(max(wanted, _LEAST_THREADS if balanced else 32), _MOST_THREADS)
-    return min(16, -(-(num_ctas + num_kv_heads * batch) // threads)), threads
+    return min(16, -(-(num_ctas + num_kv_heads * batch) // _ROWS_A_CTA)), threads
 
 
 def shared_bytes(batch: int, num_ctas: int, balanced: bool) -> int:
