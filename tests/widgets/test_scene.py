@@ -12,8 +12,9 @@ from workbench import ScheduleExplorer
 from workbench.schedule import cost_model, plan_decode
 from workbench.widgets import text
 from workbench.widgets.schedule.bars import fullest_columns
+from workbench.widgets.schedule.layout import LABEL_PITCH, PLOT_HEIGHT
 from workbench.widgets.schedule.panel import ORDERS, UNITS
-from workbench.widgets.schedule.scene import LABEL_PITCH, PLOT_HEIGHT, View, make_scene
+from workbench.widgets.schedule.scene import View, make_scene
 from workbench.widgets.schedule.side import evaluate, policy_title
 from workbench.widgets.schedule.svg import render_svg
 

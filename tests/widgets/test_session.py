@@ -295,3 +295,44 @@ def test_the_browser_knows_what_number_a_policy_takes(name, limits):
     for value in (limits[0] - 1, limits[1] + 1):
         with pytest.raises(InvalidArgument):
             Session("2x4K", policy_b=f"{name}({value})")
+
+
+def test_another_batch_cap_simulates_the_trace_again():
+    trace = sample_trace()
+    for workload in ("sample trace", trace):
+        session = Session(workload, step=100, policy_b="lpt")
+        session.change(max_batch=5)
+        want = simulate(trace, max_batch=5)
+        assert len(session.workload) == len(want)
+        assert session.state.step == 100
+        assert session.lengths.tolist() == want.lengths(100).tolist()
+        assert int(session.workload.steps.batch_sizes.max()) == 5
+        assert "max_batch=5" in session.as_code()
+    with pytest.raises(InvalidArgument, match="max_batch"):
+        session.change(max_batch=0)
+    assert session.state.max_batch == 5
+
+
+def test_a_batch_cap_leaves_given_steps_and_batches_as_they_are(steps):
+    session = Session(steps, step=700)
+    before = session.workload
+    session.change(max_batch=3)
+    assert session.workload is before
+    session = Session("64x4K", max_batch=3)
+    assert session.lengths.size == 64
+    session.change(workload="sample trace")
+    assert int(session.workload.steps.batch_sizes.max()) == 3
+
+
+def test_what_is_wrong_with_a_policy_names_its_key():
+    def wrong(lengths, num_kv_heads, num_ctas, tile):
+        return [[(0, 0, 0, 1)]]
+
+    session = Session("2x4K", policies={"mine": wrong}, policy_a="mine", policy_b=wrong)
+    assert session.side("A").message.startswith("policies['mine']: wrong: not a valid plan")
+    assert session.side("B").message.startswith("wrong: not a valid plan")
+    for policies, words in (({"x": 3}, r"policies\['x'\]: .* int"), ({"y": "nope"}, r"policies\['y'\]: .*'nope'")):
+        with pytest.raises(InvalidArgument, match=words):
+            Session("2x4K", policies=policies)
+    with pytest.raises(InvalidArgument, match="policies= has the name 'lpt'"):
+        Session("2x4K", policies={"lpt": wrong})

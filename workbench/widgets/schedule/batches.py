@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +24,9 @@ PRESETS: tuple[str, ...] = (SAMPLE, *MIXES, *FAMILIES)
 
 LONGEST_NAME = 80
 
+MAX_BATCH = 256
+"""The simulator's own cap of a batch."""
+
 
 @dataclass(frozen=True, eq=False)
 class Batches:
@@ -39,12 +42,15 @@ class Batches:
         The steps of a trace.
     batch : int64 array [batch] or None
         The one batch that is not from a trace.
+    trace : RequestTrace or None
+        What the steps were simulated from, if it was here, so that another batch cap can be tried.
     """
 
     name: str
     preset: str = ""
     steps: DecodeSteps | None = None
     batch: Lengths | None = field(default=None, repr=False)
+    trace: RequestTrace | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return 1 if self.steps is None else len(self.steps)
@@ -69,7 +75,7 @@ class Batches:
         return None if self.steps is None else self.steps.requests(step)
 
 
-def batches(given: Given | Batches) -> Batches:
+def batches(given: Given | Batches, max_batch: int = MAX_BATCH) -> Batches:
     """Read a workload in any form that the explorer takes.
 
     Parameters
@@ -77,6 +83,8 @@ def batches(given: Given | Batches) -> Batches:
     given
         Decode steps; a request trace (simulated with the simulator's defaults); lengths [batch], 0 allowed; the name
         of a preset; or an expression such as "64x4K + 2x32K".
+    max_batch
+        Most requests at once where a trace is simulated.
 
     Raises
     ------
@@ -86,22 +94,26 @@ def batches(given: Given | Batches) -> Batches:
     if isinstance(given, Batches):
         return given
     if isinstance(given, RequestTrace):
-        given = workloads.simulate(given)
+        return _simulated(given, max_batch)
     if isinstance(given, DecodeSteps):
         if not len(given):
             raise WorkloadError(f"{given.label}: there are no decode steps. Give a trace that generates tokens.")
         return Batches(_short(given.label.partition(" (")[0]), steps=given)
     if isinstance(given, str):
-        return _by_name(given.strip())
+        return _by_name(given.strip(), max_batch)
     # The problem's own checks: a batch may be empty and a length may be 0, unlike in a pasted expression.
     values = DecodeProblem(given, 1, 1).lengths  # type: ignore[arg-type]
     return Batches(f"{values.size:,} given lengths", batch=values)
 
 
-def _by_name(name: str) -> Batches:
+def _simulated(trace: RequestTrace, max_batch: int, preset: str = "") -> Batches:
+    found = batches(workloads.simulate(trace, max_batch=max_batch))
+    return replace(found, preset=preset, trace=trace)
+
+
+def _by_name(name: str, max_batch: int) -> Batches:
     if name == SAMPLE:
-        steps = workloads.simulate(workloads.sample_trace())
-        return Batches(_short(steps.label.partition(" (")[0]), preset=SAMPLE, steps=steps)
+        return _simulated(workloads.sample_trace(), max_batch, preset=SAMPLE)
     return Batches(_short(name), preset=name if name in PRESETS else "", batch=workloads.workload(name))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -25,8 +23,8 @@ from workbench.widgets.schedule.batches import Batches, Given
 from workbench.widgets.schedule.export import plans_json, trace_json
 from workbench.widgets.schedule.recorded import Figure
 from workbench.widgets.schedule.replies import REPLIES
-from workbench.widgets.schedule.scene import Scene
 from workbench.widgets.schedule.session import AnyPolicy, Session
+from workbench.widgets.schedule.still import still_picture
 from workbench.widgets.schedule.strip import Strip
 from workbench.widgets.schedule.svg import render_svg
 from workbench.widgets.schedule.timelines import GIVEN, NONE
@@ -40,7 +38,7 @@ SCRIPTS = (
 
 SETTINGS = (
     "gpu", "policy_a", "policy_b", "tile", "ctas_per_sm", "min_process_len", "num_kv_heads", "q_len", "cache",
-    "order", "unit", "scale", "strip", "step", "selection", "timeline", "lanes",
+    "max_batch", "order", "unit", "scale", "strip", "step", "selection", "timeline", "lanes",
 )  # fmt: skip
 
 
@@ -74,6 +72,8 @@ class ScheduleExplorer(anywidget.AnyWidget):
         CTAs resident on an SM.
     cache : str
         "fp8" or "bf16".
+    max_batch : int
+        Most requests at once where a request trace is simulated.
     step : int
         Step of the trace; negative numbers count from the end.
     selection : int, optional
@@ -153,6 +153,7 @@ class ScheduleExplorer(anywidget.AnyWidget):
     unit = _setting("unit")
     scale = _setting("scale")
     strip = _setting("strip")
+    max_batch = _setting("max_batch")
     step = _setting("step")
     lanes = _setting("lanes")
 
@@ -307,14 +308,4 @@ class ScheduleExplorer(anywidget.AnyWidget):
         if bundle is not None:
             display(bundle[0], metadata=bundle[1], raw=True)  # type: ignore[no-untyped-call]
         scene = self.session.scene()
-        display({"text/html": self._static_html(scene), "text/plain": scene.description}, raw=True)  # type: ignore[no-untyped-call]
-
-    def _static_html(self, scene: Scene) -> str:
-        """The screen as an HTML image, which needs no script and passes the filters of untrusted notebooks."""
-        data = base64.b64encode(render_svg(scene).encode()).decode()
-        words = html.escape(scene.description)
-        note = "Schedule explorer as it was when its cell was run. Run the cell again for the live one."
-        return (
-            f'<div class="{self._mark}"><p><small>{note}</small></p>'
-            f'<img alt="{words}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"/></div>'
-        )
+        display({"text/html": still_picture(scene, self._mark), "text/plain": scene.description}, raw=True)  # type: ignore[no-untyped-call]

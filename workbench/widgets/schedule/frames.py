@@ -83,7 +83,7 @@ def settings(session: Session, pasted: str) -> dict[str, Any]:
     state, workload = session.state, session.workload
     names = (
         "ctas_per_sm", "policy_a", "policy_b", "tile", "min_process_len", "num_kv_heads", "q_len", "cache",
-        "order", "unit", "scale", "strip", "step", "timeline", "lanes",
+        "max_batch", "order", "unit", "scale", "strip", "step", "timeline", "lanes",
     )  # fmt: skip
     return {
         **{name: getattr(state, name) for name in names},
@@ -96,6 +96,7 @@ def settings(session: Session, pasted: str) -> dict[str, Any]:
         "step_text": f"{state.step:,}",
         "steps_text": f"{len(workload):,}",
         "trace": workload.steps is not None,
+        "capped": workload.trace is not None,
         "selection": session.selected,
         "selection_row": trace_row(session, session.selected),
     }

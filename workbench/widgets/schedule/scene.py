@@ -5,7 +5,6 @@ Heights in pixels are decided here, because labels must not overlap; widths are 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -15,25 +14,13 @@ import numpy as np
 from workbench.widgets import text
 from workbench.widgets.colours import FIRST_STEP, request_classes
 from workbench.widgets.schedule.lane import Lane
-from workbench.widgets.schedule.marks import Line
+from workbench.widgets.schedule.layout import Layout, make_layouts
 from workbench.widgets.schedule.measured import Measured
 from workbench.widgets.schedule.panel import Panel, make_panel
 from workbench.widgets.schedule.residual import Residual
 from workbench.widgets.schedule.sentence import Row, Run, mark, rows, sentence
 from workbench.widgets.schedule.side import Side
 from workbench.widgets.schedule.summary import MeasuredRow, in_words, measured_rows
-
-PLOT_HEIGHT = 352
-"""Pixels that the bins of A and B have together."""
-
-LEAST_HEIGHT = 64
-"""Pixels of the smaller panel at least, so that its labels fit."""
-
-LABEL_PITCH = 13
-"""Pixels between the baselines of two labels."""
-
-TICK_PITCH = 26
-"""Pixels between two ticks at least."""
 
 SCALES = ("shared", "own")
 
@@ -68,38 +55,6 @@ class Chip:
     detail: str
     request: int | None
     selected: bool = False
-
-
-@dataclass(frozen=True)
-class Label:
-    """A line of a panel in pixels: where it runs and where its label stands, from the top of the panel."""
-
-    kind: str
-    y: float
-    label_y: float
-    label: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A panel in pixels.
-
-    Attributes
-    ----------
-    height : int
-        Pixels of the plot.
-    scale : float
-        Pixels a unit.
-    ticks : tuple of (float, str)
-        Value and text.
-    labels : tuple of Label
-    """
-
-    height: int
-    scale: float
-    ticks: tuple[tuple[float, str], ...]
-    labels: tuple[Label, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +170,7 @@ def make_scene(
         rows=table,
         legend=_legend(sides[0], selected, heavy),
         panels=panels,
-        layouts=_layouts(panels, view),
+        layouts=make_layouts(panels, view.scale),
         columns=columns,
         sms=sms,
         unit=view.unit,
@@ -279,49 +234,6 @@ def _axis_name(panels: Sequence[Panel], order: str) -> str:
         return "CTA"
     same = all(np.array_equal(panel.sm, panels[0].sm) for panel in panels)
     return "SM" if same else f"SM of {panels[0].key}"
-
-
-def _layouts(panels: Sequence[Panel], view: View) -> tuple[Layout, ...]:
-    reach = [panel.reach or 1.0 for panel in panels]
-    total = PLOT_HEIGHT if len(panels) == 2 else PLOT_HEIGHT // 2
-    if view.scale == "own" or len(panels) == 1:
-        heights = [total // len(panels)] * len(panels)
-        scales = [height / top for height, top in zip(heights, reach, strict=True)]
-    else:
-        pitch = total / sum(reach)
-        if min(reach) * pitch < LEAST_HEIGHT:
-            pitch = min((total - LEAST_HEIGHT) / max(reach), LEAST_HEIGHT / min(reach))
-        heights = [max(LEAST_HEIGHT, round(top * pitch)) for top in reach]
-        scales = [pitch] * len(panels)
-    return tuple(
-        Layout(height, scale, _ticks(height, scale), _labels(panel.lines, height, scale))
-        for panel, height, scale in zip(panels, heights, scales, strict=True)
-    )
-
-
-def _ticks(height: int, scale: float) -> tuple[tuple[float, str], ...]:
-    """Round values at least :data:`TICK_PITCH` pixels apart."""
-    least = TICK_PITCH / scale
-    power = 10.0 ** math.floor(math.log10(least))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * (1 - 1e-9))
-    values = (i * step for i in range(int(height / scale / step + 1e-9) + 1))
-    return tuple((value, f"{value:,.0f}" if step >= 1 else f"{value:g}") for value in values)
-
-
-def _labels(lines: Sequence[Line], height: int, scale: float) -> tuple[Label, ...]:
-    """Labels at their lines, moved apart where they would overlap."""
-    order = sorted(lines, key=lambda line: -line.value)
-    wanted = [height - line.value * scale for line in order]
-    placed: list[float] = []
-    for y in wanted:
-        placed.append(max(y, placed[-1] + LABEL_PITCH) if placed else max(y, -LABEL_PITCH / 2))
-    for i in range(len(placed) - 1, -1, -1):
-        limit = height if i == len(placed) - 1 else placed[i + 1] - LABEL_PITCH
-        placed[i] = min(placed[i], limit)
-    return tuple(
-        Label(line.kind, y, label_y, line.label, line.text)
-        for line, y, label_y in zip(order, wanted, placed, strict=True)
-    )
 
 
 def _plain(value: Any) -> Any:

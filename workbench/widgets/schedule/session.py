@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidArgument, StepOutOfRange, WorkbenchError
+from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.records import Store
 from workbench.schedule import CostModel, DecodePlan, Policy, cost_model, plan_decode, resolve
 from workbench.schedule.policies import BUILT_IN, UserFunction
 from workbench.widgets import text
-from workbench.widgets.schedule.batches import Batches, Given, batches
+from workbench.widgets.schedule.batches import MAX_BATCH, Given, batches
 from workbench.widgets.schedule.failure import Failure
 from workbench.widgets.schedule.measured import Measured
+from workbench.widgets.schedule.placing import place, remember_parameters
 from workbench.widgets.schedule.recorded import Library, Shown
 from workbench.widgets.schedule.scene import Scene, View, culprit, make_scene
 from workbench.widgets.schedule.side import STOPS, Side, evaluate, policy_title
-from workbench.widgets.schedule.state import State, as_code
+from workbench.widgets.schedule.state import State, as_code, checked
 from workbench.widgets.schedule.timelines import GIVEN, NONE, Timelines
 from workbench.workloads import format_lengths
 
@@ -59,7 +61,7 @@ class Session:
         self._sides: OrderedDict[object, Side | Failure] = OrderedDict()
         self.library = Library(store)
         self.timelines = Timelines(self.library)
-        self.workload = batches(workload)
+        self.workload = batches(workload, checked("max_batch", settings.get("max_batch", MAX_BATCH)))
         step = settings.pop("step", 0)
         self.state = State(gpu=settings.pop("gpu", "H200"))
         self.change(step=step, **settings)
@@ -89,51 +91,29 @@ class Session:
     def _change(self, **changes: Any) -> None:
         custom = dict(self.custom)
         try:
-            new = batches(changes.pop("workload")) if "workload" in changes else self.workload
+            cap = changes.get("max_batch", self.state.max_batch)
+            new = self.workload
+            if "workload" in changes:
+                new = batches(changes.pop("workload"), checked("max_batch", cap))
+            elif cap != self.state.max_batch and new.trace is not None:
+                new = replace(batches(new.trace, checked("max_batch", cap)), preset=new.preset)
             sides: tuple[str, ...] = ("policy_a", "policy_b")
             named = {side: self._policy_name(changes[side]) for side in sides if side in changes}
             self._check_names(named, custom, changes)
             changes.update(named)
             if new is not self.workload:
-                changes = {"step": 0, "selection": None} | changes
-            state = self._numbered(self.state.change(**changes), changes)
-            state = self._placed(state, new, follow="selection" not in changes)
+                same = new.trace is not None and new.trace is self.workload.trace  # under another cap
+                step = min(self.state.step, len(new) - 1) if same else 0
+                changes = {"step": step, "selection": None} | changes
+            state = remember_parameters(self.state.change(**changes), changes)
+            before = (self.workload, self.state)
+            state = place(state, new, before, follow="selection" not in changes)
         except WorkbenchError:
             self.custom = custom
             raise
         if new is not self.workload or custom != self.custom:
             self._sides.clear()
         self.state, self.workload = state, new
-
-    def _numbered(self, state: State, changes: Mapping[str, Any]) -> State:
-        """Remember the parameters of the fixed policies that are in use."""
-        for name in ("policy_a", "policy_b"):
-            base, _, number = getattr(state, name).removesuffix(")").partition("(")
-            field = {"fixed_splits": "splits", "fixed_chunk": "chunk"}.get(base)
-            if name in changes and field and number.isdigit():
-                state = state.change(**{field: int(number)})
-        return state
-
-    def _placed(self, state: State, new: Batches, *, follow: bool) -> State:
-        """Check step and selection against the workload; a selection follows its request to another step."""
-        step = state.step
-        if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not -len(new) <= step < len(new):
-            raise StepOutOfRange(f"step is {step!r}. {new.name} has steps 0 to {len(new) - 1:,}.")
-        step = int(step) % len(new)
-        lengths = new.lengths(step)
-        selection = state.selection
-        if follow and selection is not None and (new is not self.workload or step != self.state.step):
-            before, after = self.workload.requests(self.state.step), new.requests(step)
-            selection = None
-            if new is self.workload and before is not None and after is not None and self.state.selection is not None:
-                found = np.flatnonzero(after == before[self.state.selection])
-                selection = int(found[0]) if found.size else None
-        if selection is not None:
-            whole = isinstance(selection, (int, np.integer)) and not isinstance(selection, bool)
-            if not whole or not 0 <= selection < lengths.size:
-                raise InvalidArgument(f"selection is {selection!r}. This step has requests 0 to {lengths.size - 1:,}.")
-            selection = int(selection)
-        return state.change(step=step, selection=selection)
 
     def _policy_name(self, policy: AnyPolicy) -> str:
         if isinstance(policy, str):
@@ -169,8 +149,11 @@ class Session:
 
     def _add(self, name: str, policy: AnyPolicy) -> None:
         if not isinstance(name, str) or not name.strip() or self._built_in(name):
-            raise InvalidArgument(f"a policy of yours is named {name!r}. Give a name that no built-in policy has.")
-        self.custom[name] = resolve(policy)
+            raise InvalidArgument(f"policies= has the name {name!r}. Give one that no built-in policy has.")
+        try:
+            self.custom[name] = resolve(policy)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"policies[{name!r}]: {error}") from None
 
     # What follows
 
@@ -216,11 +199,11 @@ class Session:
             plan = plan_decode(self.lengths, policy=self.policy(name), **self.state.plan_arguments())
             return evaluate(key, title, plan, self.cost)
         except WorkbenchError as error:
-            return Failure(title, error)
+            return Failure(title, error, key=name if name in self.custom else "")
         except STOPS as error:
             if name not in self.custom:
                 raise
-            return Failure(title, error)
+            return Failure(title, error, key=name)
 
     def plan(self, key: str) -> DecodePlan:
         """The plan of A or B.

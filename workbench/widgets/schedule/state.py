@@ -11,6 +11,7 @@ from workbench import devices
 from workbench.errors import InvalidArgument
 from workbench.schedule.costs import CACHE_BYTES
 from workbench.schedule.problem import TILES, check_count
+from workbench.widgets.schedule.batches import MAX_BATCH
 from workbench.widgets.schedule.panel import LANES, ORDERS, UNITS
 from workbench.widgets.schedule.scene import SCALES
 
@@ -33,11 +34,17 @@ RANGES = {
     "min_process_len": (0, 1 << 24),
     "num_kv_heads": (1, 128),
     "q_len": (1, 64),
+    "max_batch": (1, 4096),
 }
 """Settings that are whole numbers: least and most."""
 
 PARAMETERS = {"fixed_splits": (1, 1 << 16), "fixed_chunk": (1, 1 << 30)}
 """Least and most of the number that a policy of the list takes."""
+
+
+def checked(name: str, value: Any) -> int:
+    """A whole number of :data:`RANGES`; raises InvalidArgument for any other value."""
+    return check_count(name, value, *RANGES[name])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +60,8 @@ class State:
         Names: of a built-in policy with its parameter, or of one that the user gave.
     splits, chunk : int
         Parameters of the two fixed policies in the list while neither A nor B uses them.
+    max_batch : int
+        Most requests of a step where a trace is simulated.
     order, unit, scale, strip : str
         How it is drawn; see :data:`CHOICES`.
     timeline : str
@@ -76,6 +85,7 @@ class State:
     num_kv_heads: int = 1
     q_len: int = 1
     cache: str = "fp8"
+    max_batch: int = MAX_BATCH
     order: str = "cta"
     unit: str = "us"
     scale: str = "shared"
@@ -90,8 +100,8 @@ class State:
         for name, allowed in CHOICES.items():
             if (value := getattr(self, name)) not in allowed:
                 raise InvalidArgument(f"{name} is {value!r}. Give one of {', '.join(map(str, allowed))}.")
-        for name, (low, high) in RANGES.items():
-            object.__setattr__(self, name, check_count(name, getattr(self, name), low, high))
+        for name in RANGES:
+            object.__setattr__(self, name, checked(name, getattr(self, name)))
 
     @property
     def num_ctas(self) -> int:
@@ -118,7 +128,7 @@ class State:
 
 SHOWN_IN_CODE = (
     "gpu", "policy_a", "policy_b", "tile", "ctas_per_sm", "min_process_len", "num_kv_heads", "q_len", "cache",
-    "step", "selection", "order", "unit", "scale", "strip", "timeline", "lanes",
+    "max_batch", "step", "selection", "order", "unit", "scale", "strip", "timeline", "lanes",
 )  # fmt: skip
 
 
@@ -149,7 +159,11 @@ def as_code(state: State, workload: str | list[int], *, note: str = "", step: in
             shown = repr(gpu.name) if known else _custom(gpu)
         elif name == "step":
             shown = repr(step)
-        elif (name == "selection" and value is None) or (name in ("timeline", "lanes") and state.timeline == "none"):
+        elif (
+            (name == "max_batch" and value == MAX_BATCH)
+            or (name == "selection" and value is None)
+            or (name in ("timeline", "lanes") and state.timeline == "none")
+        ):
             continue
         elif name == "timeline" and value == "given":
             shown = "timeline"  # the reader's own

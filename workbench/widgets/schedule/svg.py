@@ -12,9 +12,10 @@ from workbench.widgets.colours import THEMES, Theme, mix
 from workbench.widgets.schedule.axis import axis_ticks
 from workbench.widgets.schedule.bars import bar_paths, caps
 from workbench.widgets.schedule.lane import Lane
+from workbench.widgets.schedule.layout import Layout
 from workbench.widgets.schedule.marks import Block
 from workbench.widgets.schedule.panel import Panel
-from workbench.widgets.schedule.scene import Layout, Scene
+from workbench.widgets.schedule.scene import Scene
 from workbench.widgets.schedule.sentence import HEADINGS, Row
 from workbench.widgets.schedule.svg_measured import measured_table, residual_strip
 from workbench.widgets.schedule.svg_pen import ADVANCE, Pen, clean, fit, text_width

@@ -18,6 +18,7 @@ export class Controls {
     this.fields = {
       num_kv_heads: number("num_kv_heads", "KV heads"),
       q_len: number("q_len", "Queries"),
+      max_batch: number("max_batch", "Batch cap", 8),
       gpu: menu("GPU", constants.gpus.map(({ name, label }) => [name, label]), change("gpu")),
       ctas_per_sm: number("ctas_per_sm", "CTAs an SM"),
       tile: segmented("Tile", constants.tiles.map((tile) => [tile, tile]), (value) => link.set({ tile: Number(value) })),
@@ -31,8 +32,9 @@ export class Controls {
     this.timelines = new Timelines(link, constants);
     this.mark = el("span", { className: "wb-mark wb-right" });
     const f = this.fields;
+    this.cap = row("Batch cap", f.max_batch);
     this.node = el("div", { className: "wb-controls", role: "group", "aria-label": "Settings" },
-      this.#section("Workload", this.#workload(), row("KV heads", f.num_kv_heads), row("Queries", f.q_len)),
+      this.#section("Workload", this.#workload(), this.cap, row("KV heads", f.num_kv_heads), row("Queries", f.q_len)),
       this.#section("GPU", f.gpu.node, row("CTAs / SM", f.ctas_per_sm)),
       this.#section(["Policy", this.mark], this.policies.node),
       this.#section("Kernel", row("Tile", f.tile), row("Floor", f.min_process_len), row("KV cache", f.cache)),
@@ -77,6 +79,7 @@ export class Controls {
     const listed = known.some(([name]) => name === settings.gpu);
     this.fields.gpu.offer(listed ? known : [[settings.gpu, settings.gpu_label], ...known]);
     for (const [name, field] of Object.entries(this.fields)) field.show(settings[name]);
+    show(this.cap, settings.capped);
     fill(this.mark, `${frame.scene?.mark ?? ""} \u00b5s a call`);
     this.policies.show(frame);
     this.timelines.show(frame);
