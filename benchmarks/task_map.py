@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from workbench.gpu.compile import compile_kernel
+from workbench.gpu.driver import require_gpu
 from workbench.gpu.launch import Kernel
 from workbench.measure.timing import time_interleaved
 from workbench.ops.attention_decode import TaskMap, build_task_map
@@ -81,6 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", action="store_true", help="also other numbers of threads a CTA")
     arguments = parser.parse_args()
+    require_gpu()
     plain, stamped = compiled(False), compiled(True)
     for name, draw in BATCHES.items():
         variants: dict[str, list[Callable[[], object]]] = {}
