@@ -44,7 +44,8 @@ class Machine:
         """Take the installed nsight-python, not the stand-in: the folder of kernels that is looked in has none."""
         modules = self.folder / "modules"
         modules.mkdir()
-        (modules / "kernels.py").symlink_to(STAND_IN / "kernels.py")
+        for name in ("kernels.py", "toy_operator.py"):
+            (modules / name).symlink_to(STAND_IN / name)
         if str(STAND_IN) in sys.path:
             monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(STAND_IN)])
         look_in(modules, monkeypatch)
@@ -86,7 +87,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def look_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process and those it starts import from a folder first."""
-    paths = (str(folder), installed.PYTHONPATH)
+    paths = (str(folder), str(Path(__file__).resolve().parents[2]), installed.PYTHONPATH)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
     monkeypatch.syspath_prepend(str(folder))
 

@@ -88,7 +88,9 @@ def test_a_call_computes_attention(monkeypatch, policy):
 
     monkeypatch.setattr(attention_inputs, "make_inputs", on_cpu)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(multi_processor_count=4))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda device: SimpleNamespace(name="Toy", multi_processor_count=4)
+    )
     asked = request("attention_decode", None, {"lengths": [70, 200], "group": 2}, "triton", policy=policy)
     prepared = attention.prepare(asked, seed=3)
     expected, _ = attention_reference(*inputs[0].arguments(), **inputs[0].keywords())

@@ -13,7 +13,7 @@ import pytest
 
 from tests.capture.processes import alive
 from workbench import settings
-from workbench.capture import Captured, capture, compare, read_report
+from workbench.capture import Captured, capture, read_report
 from workbench.errors import CaptureCancelled, InvalidArgument, MissingDependency, ProfilerUnavailable
 from workbench.records import NsightRecord, Store
 
@@ -176,15 +176,6 @@ def test_no_nsight(machine, monkeypatch):
     monkeypatch.setattr("workbench.capture.tools.nsight_version", lambda python: None)
     with pytest.raises(MissingDependency, match="nsight0"):
         capture("kernels:scale", metrics=TWO).result()
-
-
-def test_counters_and_stamps_are_compared():
-    import numpy as np
-
-    counters = {"sm__cycles_active.min": 500.0, "sm__cycles_active.avg": 800.0, "sm__cycles_active.max": 1000.0}
-    assert compare(counters, np.array([5, 9, 10])).agrees
-    assert not compare(counters, np.array([10, 10, 10])).agrees
-    assert compare({}, np.array([5, 9, 10])) is None
 
 
 def wait_for(path) -> None:

@@ -10,7 +10,7 @@
 `run`, `process`      one capture process; `jobs`: its folder; `failures`: why it failed
 `script`, `collect`   what that process does; `reduced`: without counters
 `report_file`         reading .ncu-rep; `importing`: into a store
-`results`             records; `agreement`: counters against in-kernel stamps
+`results`             records, and counters beside in-kernel stamps
 ===================== =================================================================================
 
 Importing it imports neither torch nor nsight-python and touches no GPU.
@@ -18,13 +18,12 @@ Importing it imports neither torch nor nsight-python and touches no GPU.
 
 from __future__ import annotations
 
-from workbench.capture.agreement import Agreement, compare
 from workbench.capture.api import capture, request
 from workbench.capture.batch import BatchResult, capture_batch
 from workbench.capture.handle import Handle, Progress
 from workbench.capture.importing import import_report
 from workbench.capture.metrics import SETS
-from workbench.capture.operators import Operator, Prepared, Stamped, operator_names, register
+from workbench.capture.operators import Instrumented, Operator, Prepared, Stamped, operator_names, register
 from workbench.capture.report_file import KernelCounters, read_report
 from workbench.capture.requests import Request
 from workbench.capture.results import Captured
@@ -32,10 +31,10 @@ from workbench.capture.tools import Tools, find_tools
 
 __all__ = [
     "SETS",
-    "Agreement",
     "BatchResult",
     "Captured",
     "Handle",
+    "Instrumented",
     "KernelCounters",
     "Operator",
     "Prepared",
@@ -45,7 +44,6 @@ __all__ = [
     "Tools",
     "capture",
     "capture_batch",
-    "compare",
     "find_tools",
     "import_report",
     "operator_names",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from workbench.capture.operators import Prepared, Setting, Stamped
+from workbench.capture.operators import Instrumented, Prepared, Setting, Stamped
 from workbench.capture.requests import Request
 from workbench.errors import InvalidArgument
 from workbench.measure.attention_case import ELEMENT_BYTES, AttentionCase, case_name
@@ -14,10 +14,6 @@ from workbench.workloads import workload
 
 SHAPE = {"group": 8, "kv_heads": 1, "head_dim": 128, "page_size": 64, "q_len": 1}
 """Shape of the captured call unless the workload says otherwise: one rank of Hy3 under TP8."""
-
-TIMELINE_SETS = 2
-TIMELINE_RUNS = 16
-"""Input sets and calls of the instrumented build; the call of median makespan is kept."""
 
 
 class AttentionDecode:
@@ -46,37 +42,46 @@ class AttentionDecode:
         """Random inputs, the task map of the request's policy, and the compiled kernel."""
         import torch
 
+        from workbench.measure.figures import known_gpu
         from workbench.ops.attention_decode import attention_decode, upload_plan
         from workbench.ops.attention_decode.triton import attention_decode_triton
-        from workbench.schedule import plan_decode
+        from workbench.schedule import cost_model, plan_decode
 
         case = _recorded_case(request.workload)
         config = _configuration(request, case)
         inputs = _inputs(case, seed)
         ours = request.provider == "cuda"
-        sms = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+        gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
+        known = known_gpu(gpu.name)
         plan = plan_decode(
             case.lengths,
             num_kv_heads=case.kv_heads,
-            num_ctas=sms * config.ctas_per_sm,
+            num_ctas=gpu.multi_processor_count * config.ctas_per_sm,
             policy=request.policy or "balanced",
             tile=getattr(config, "tile", 64),
             q_len=case.q_len,
+            cost=cost_model(known, cache=case.cache, group=case.group, head_dim=case.head_dim) if known else None,
         )
         built, function = upload_plan(plan, inputs.q.device), attention_decode if ours else attention_decode_triton
 
         def call() -> object:
             return function(*inputs.arguments(), **inputs.keywords(), task_map=built, config=config)
 
-        def timeline() -> Stamped:
-            from workbench.measure.timeline_capture import capture_timeline
+        def instrumented() -> Instrumented:
+            from workbench.measure.stamps import COLUMNS
+            from workbench.measure.timeline import Timeline
+            from workbench.measure.timeline_capture import rows_of, stamped_call
 
-            sets = [inputs, *(_inputs(case, seed + at) for at in range(1, TIMELINE_SETS))]
-            captured = capture_timeline(plan, sets, config, runs=TIMELINE_RUNS, alone=True)
-            found = captured.timeline
-            return Stamped(found.to_npz(), found.start_ns, found.finish_ns, found.sm, captured.makespans_us)
+            stamps = torch.zeros((built.map.shape[0], len(COLUMNS)), dtype=torch.int64, device=inputs.q.device)
+            rows = rows_of(plan, built.map.cpu().numpy())
 
-        return Prepared(call, case.kv_bytes, timeline if ours else None)
+            def read() -> Stamped:
+                timeline = Timeline.from_stamps(plan, stamps.cpu().numpy()[rows])
+                return Stamped(timeline.to_npz(), timeline.makespan_us)
+
+            return Instrumented(stamped_call(inputs, built, config, stamps), read)
+
+        return Prepared(call, case.kv_bytes, instrumented if ours else None)
 
 
 def _case(setting: dict[str, Any]) -> AttentionCase:

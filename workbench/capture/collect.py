@@ -14,24 +14,27 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 import numpy as np
 
-from workbench.capture.agreement import busy_ns
 from workbench.capture.jobs import Job, JobFolder
 from workbench.capture.metrics import additive
-from workbench.capture.operators import Prepared, adapter_for
-from workbench.capture.results import UNKNOWN
+from workbench.capture.operators import Instrumented, Prepared, Stamped, adapter_for
 
 ANNOTATION = "case{}"
+STAMPED = "case{}-stamped"
+"""Ranges of the call, and of its instrumented build."""
+
+UNKNOWN = "unknown"
+"""Name of a GPU that nobody told."""
+
 PREFIX = "capture-"
-SCRUB_BYTES = 256 << 20
-"""Written before an instrumented call, so that it finds the caches as cold as Nsight Compute leaves them."""
 
 
 def run(path: Path) -> None:
@@ -75,38 +78,55 @@ def prepare(folder: JobFolder, job: Job, index: int, seed: int | None = None) ->
     prepared = adapter.prepare(request, request.seed if seed is None else seed)
     prepared.call()
     synchronise()
-    said: dict[str, Any] = {
+    said = {
         "configuration": configuration,
         "source_digest": digest,
         "environment": surroundings(),
     }
-    if job.timeline and prepared.timeline is not None:
-        folder.report_progress("stamping", index, len(job.requests))
-        scrub()
-        stamped = prepared.timeline()
-        unfinished = folder.path / f".timeline-{index}"
-        unfinished.write_bytes(stamped.content)
-        unfinished.replace(folder.path / f"timeline-{index}.npz")
-        busy = busy_ns(stamped.begin_ns, stamped.end_ns, stamped.sm, said["environment"]["sms"])
-        said |= {"busy_ns": busy.tolist(), "makespans_us": stamped.makespans_us}
     folder.write(f"case-{index}.json", said)
     return prepared
+
+
+def made_ready(folder: JobFolder, job: Job, index: int) -> tuple[Prepared, Instrumented | None]:
+    """One case made ready, with its instrumented build where it has one and that is asked for; both warmed up."""
+    prepared = prepare(folder, job, index)
+    if not job.timeline or prepared.instrumented is None:
+        return prepared, None
+    instrumented = prepared.instrumented()
+    instrumented.call()
+    synchronise()
+    return prepared, instrumented
+
+
+def keep_stamps(folder: JobFolder, index: int, calls: Sequence[Stamped]) -> None:
+    """Write the call of median makespan to the folder, whole or not at all."""
+    makespans = [one.makespan_us for one in calls]
+    kept = calls[makespans.index(median_low(makespans))]
+    unfinished = folder.path / f".timeline-{index}"
+    unfinished.write_bytes(kept.content)
+    unfinished.replace(folder.path / f"timeline-{index}.npz")
+    folder.write(f"stamps-{index}.json", {"makespan_us": kept.makespan_us, "makespans_us": makespans})
 
 
 def with_counters(folder: JobFolder, job: Job) -> None:
     """Profile all cases by nsight-python and write ``result.json``."""
     import nsight
 
-    ready: dict[int, Prepared] = {}
+    ready: dict[int, tuple[Prepared, Instrumented | None]] = {}
 
     def profiled() -> None:
         for index in range(len(job.requests)):
             if index not in ready:
-                ready[index] = prepare(folder, job, index)
+                ready[index] = made_ready(folder, job, index)
+            prepared, instrumented = ready[index]
             folder.report_progress("profiling", index, len(job.requests))
             with nsight.annotate(ANNOTATION.format(index)):
-                ready[index].call()
+                prepared.call()
             synchronise()
+            if instrumented is not None:
+                with nsight.annotate(STAMPED.format(index)):
+                    instrumented.call()
+                keep_stamps(folder, index, [instrumented.read()])
 
     folder.report_progress("starting ncu", 0, len(job.requests))
     kernel: Callable[..., Any] = nsight.analyze.kernel(
@@ -146,14 +166,6 @@ def combination(metrics: tuple[str, ...]) -> Callable[[Any, Any], Any]:
         return np.where(adds, np.asarray(first, float) + np.asarray(second, float), np.nan)
 
     return combine
-
-
-def scrub() -> None:
-    """Replace what the GPU's caches hold."""
-    import torch
-
-    torch.empty(SCRUB_BYTES, dtype=torch.uint8, device="cuda").zero_()
-    torch.cuda.synchronize()
 
 
 def synchronise() -> None:

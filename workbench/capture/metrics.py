@@ -15,6 +15,7 @@ from workbench import settings
 from workbench.errors import InvalidArgument, ProfilerUnavailable
 
 DURATION = "gpu__time_duration.sum"
+CLOCK = "sm__cycles_elapsed.avg.per_second"
 
 _LAUNCH = (
     "launch__registers_per_thread",
@@ -56,7 +57,7 @@ SETS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
             "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_active",
             *(f"smsp__average_warps_issue_stalled_{stall}_per_issue_active.ratio" for stall in _STALLS),
         ),
-        "schedule": (DURATION, *_ACTIVE_CYCLES, "launch__waves_per_multiprocessor", "launch__grid_size"),
+        "schedule": (DURATION, *_ACTIVE_CYCLES, CLOCK, "launch__waves_per_multiprocessor", "launch__grid_size"),
     }
 )
 """Metrics by purpose. "schedule" also runs the kernel's instrumented build, where there is one."""

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy.typing as npt
-
 from workbench.capture.requests import Request
 from workbench.errors import InvalidArgument
 from workbench.records import Workload
@@ -30,18 +28,29 @@ class Stamped:
     Attributes
     ----------
     content : bytes
-        Side file of a timeline record (.npz).
-    begin_ns, end_ns, sm : integers [pieces of work]
-        When each ran, nanoseconds, and on which SM.
-    makespans_us : tuple of float
-        Of every call that was stamped, microseconds.
+        Side file of a timeline record (.npz), as `workbench.measure.timeline.Timeline` reads it.
+    makespan_us : float
+        From the first stamp to the last, microseconds.
     """
 
     content: bytes
-    begin_ns: npt.NDArray[Any]
-    end_ns: npt.NDArray[Any]
-    sm: npt.NDArray[Any]
-    makespans_us: tuple[float, ...]
+    makespan_us: float
+
+
+@dataclass(frozen=True)
+class Instrumented:
+    """The instrumented build of a kernel, ready to run.
+
+    Attributes
+    ----------
+    call : callable
+        Launches it on torch's current stream.
+    read : callable
+        What the last call wrote; synchronises.
+    """
+
+    call: Callable[[], object]
+    read: Callable[[], Stamped]
 
 
 @dataclass(frozen=True)
@@ -54,13 +63,13 @@ class Prepared:
         Launches the work, and nothing else, on torch's current stream.
     bytes_read : int or None
         Least bytes that a call reads from device memory.
-    timeline : callable or None
-        Runs the instrumented build.
+    instrumented : callable or None
+        Makes the instrumented build of the same call.
     """
 
     call: Callable[[], object]
     bytes_read: int | None = None
-    timeline: Callable[[], Stamped] | None = None
+    instrumented: Callable[[], Instrumented] | None = None
 
 
 class Operator(Protocol):

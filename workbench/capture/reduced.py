@@ -9,22 +9,29 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from workbench.capture.collect import prepare
+from workbench.capture.collect import keep_stamps, made_ready, prepare, synchronise
 from workbench.capture.jobs import Job, JobFolder
-from workbench.capture.operators import Prepared
+from workbench.capture.operators import Instrumented, Prepared, Stamped
 
 CACHE_BYTES = 300_000_000
 """Bytes that the calls read together, at least, so that each finds nothing of its own in the caches."""
 
 MOST_SETS = 24
 REPLAYS_A_RUN = 15
+STAMPED_CALLS = 16
+"""Calls of the instrumented build, each launched alone with caches scrubbed; that of median makespan is kept."""
+
+SCRUB_BYTES = 256 << 20
 
 
 def without_counters(folder: JobFolder, job: Job) -> None:
     """Time all cases, list their kernels, and write ``result.json``."""
     rows = []
     for index in range(len(job.requests)):
-        first = prepare(folder, job, index)
+        first, instrumented = made_ready(folder, job, index)
+        if instrumented is not None:
+            folder.report_progress("stamping", index, len(job.requests))
+            keep_stamps(folder, index, [_stamped(instrumented) for _ in range(STAMPED_CALLS)])
         folder.report_progress("timing", index, len(job.requests))
         sets = 1 if first.bytes_read is None else max(2, min(MOST_SETS, -(-CACHE_BYTES // max(first.bytes_read, 1))))
         seed = job.requests[index].seed
@@ -43,6 +50,15 @@ def _timed(calls: list[Callable[[], object]], runs: int) -> dict[str, Any]:
     return {"samples_us": timing.samples_us, "median_us": timing.median_us, "low_us": low, "high_us": high}
 
 
+def _stamped(instrumented: Instrumented) -> Stamped:
+    import torch
+
+    torch.empty(SCRUB_BYTES, dtype=torch.uint8, device="cuda").zero_()
+    synchronise()
+    instrumented.call()
+    return instrumented.read()
+
+
 def kernels_of(prepared: Prepared) -> list[dict[str, Any]]:
     """Name and time (microseconds) of each kernel that a call launches, by torch's profiler; in order of launch."""
     from torch.profiler import ProfilerActivity, profile
@@ -50,15 +66,9 @@ def kernels_of(prepared: Prepared) -> list[dict[str, Any]]:
     prepared.call()
     with profile(activities=[ProfilerActivity.CUDA]) as recorded:
         prepared.call()
-        _wait()
+        synchronise()
     found: dict[str, list[float]] = defaultdict(list)
     for event in recorded.events() or []:
         if str(event.device_type).endswith("CUDA"):
             found[event.name].append(float(event.time_range.elapsed_us()))
     return [{"name": name, "us": sum(times), "launches": len(times)} for name, times in found.items()]
-
-
-def _wait() -> None:
-    import torch
-
-    torch.cuda.synchronize()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from workbench.capture.agreement import Agreement, compare
+from workbench.capture.collect import ANNOTATION, STAMPED, UNKNOWN
 from workbench.capture.jobs import Job, JobFolder
 from workbench.capture.requests import Request
+from workbench.measure.busy import ACTIVE, CLOCK, CLOCK_UNITS, ActiveTime, BusyComparison, compare_busy
+from workbench.measure.timeline import Timeline
 from workbench.records import Attachment, Environment, NsightRecord, Record, Store, TimelineRecord, TimingRecord
 from workbench.records.documents import KernelLaunch
 
@@ -31,8 +32,8 @@ REDUCED_METHOD = (
 )
 
 
-UNKNOWN = "unknown"
-"""Name of a GPU that nobody told."""
+PROFILED_STAMPS = "Stamps of the instrumented kernel, in the launch that Nsight Compute profiled"
+ALONE_STAMPS = "Stamps of the instrumented kernel, calls launched alone on scrubbed caches; that of median makespan"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +66,13 @@ class Captured:
         return self.record.metrics if isinstance(self.record, NsightRecord) else {}
 
     @property
-    def agreement(self) -> Agreement | None:
-        """How counters and in-kernel stamps compare, where both were taken."""
-        found = self.record.agreement if isinstance(self.record, NsightRecord) else {}
-        return Agreement(**found) if found else None  # type: ignore[arg-type]
+    def agreement(self) -> BusyComparison | None:
+        """Busy time of SMs by counters and by stamps of one launch of the instrumented kernel, where taken."""
+        found: dict[str, Any] = dict(self.record.agreement) if isinstance(self.record, NsightRecord) else {}
+        if not found:
+            return None
+        counted, stamped = (ActiveTime(**found[name]) for name in ("counted", "stamped"))
+        return BusyComparison(counted, stamped, found["outside_ns"], found["worst"], found["worst_inside"])
 
     @property
     def report(self) -> Path | None:
@@ -122,10 +126,11 @@ def store_results(
             "source_digest": said["source_digest"],
         }
         if job.counters:
-            record: Record = _nsight(index, request, result, said, common, profiler, notes, report)
+            agreement = _agreement(folder, index, result["kernels"], common["environment"].sms)
+            record: Record = _nsight(index, request, result, common, profiler, notes, report, agreement)
         else:
             record = _timing(request, result["rows"][index], common)
-        timeline = _timeline(folder, index, said, common, store)
+        timeline = _timeline(folder, index, job.counters, common, store)
         path = store.add(record, report if job.counters else None)
         found.append(Captured(record, path, timeline, seconds))
     return found
@@ -135,13 +140,13 @@ def _nsight(
     index: int,
     request: Request,
     result: dict[str, Any],
-    said: dict[str, Any],
     common: dict[str, Any],
     profiler: str,
     notes: tuple[str, ...],
     report: bytes | None,
+    agreement: dict[str, Any],
 ) -> NsightRecord:
-    name = f"case{index}"
+    name = ANNOTATION.format(index)
     rows = [row for row in result["rows"] if row["Annotation"] == name]
     launches = [launch for launch in result["kernels"] if launch["annotation"] == name]
     one_run = launches[: max(len(launches) // request.runs, 1)]
@@ -161,7 +166,6 @@ def _nsight(
         )
         for launch in one_run
     )
-    agreement = compare(metrics, np.asarray(said["busy_ns"])) if "busy_ns" in said else None
     return NsightRecord(
         **common,
         method=METHOD,
@@ -177,7 +181,7 @@ def _nsight(
         kernels=kernels,
         profiler=profiler,
         request=request.digest,
-        agreement=agreement.to_dict() if agreement else {},
+        agreement=agreement,
         notes=notes,
     )
 
@@ -201,16 +205,31 @@ def _timing(request: Request, row: dict[str, Any], common: dict[str, Any]) -> Ti
     )
 
 
-def _timeline(folder: JobFolder, index: int, said: dict[str, Any], common: dict[str, Any], store: Store) -> Path | None:
+def _agreement(folder: JobFolder, index: int, launches: Sequence[dict[str, Any]], sms: int | None) -> dict[str, Any]:
+    """Counters of the instrumented launch beside its own stamps; empty where there are none of either."""
+    file = folder.path / f"timeline-{index}.npz"
+    profiled = [launch for launch in launches if launch["annotation"] == STAMPED.format(index)]
+    if not profiled or not file.is_file() or sms is None:
+        return {}
+    last = profiled[-1]  # whose stamps were kept
+    clock, unit = last["metrics"].get(CLOCK), last["units"].get(CLOCK, "cycle/second")
+    cycles = [last["metrics"].get(name) for name in ACTIVE]
+    if not clock or None in cycles or unit not in CLOCK_UNITS:
+        return {}
+    active = ActiveTime(*(value / (clock * CLOCK_UNITS[unit]) * 1e9 for value in cycles))
+    return compare_busy(Timeline.from_npz(file.read_bytes()), active, sms=sms).to_dict()
+
+
+def _timeline(folder: JobFolder, index: int, counters: bool, common: dict[str, Any], store: Store) -> Path | None:
     file = folder.path / f"timeline-{index}.npz"
     if not file.is_file():
         return None
-    content, makespans = file.read_bytes(), tuple(said["makespans_us"])
-    extra: dict[str, Any] = {"makespans_us": makespans, "makespan_us": sorted(makespans)[(len(makespans) - 1) // 2]}
+    content, said = file.read_bytes(), folder.read(f"stamps-{index}.json")
+    extra: dict[str, Any] = {"makespans_us": tuple(said["makespans_us"]), "makespan_us": said["makespan_us"]}
     record = TimelineRecord(
         **common,
         **extra,
-        method="Stamps of the instrumented kernel, each call launched alone; the call of median makespan",
+        method=PROFILED_STAMPS if counters else ALONE_STAMPS,
         attachment=Attachment.of(content, ".npz"),
     )
     return store.add(record, content)
