@@ -118,3 +118,21 @@ def test_unknown_arms_are_refused():
     with pytest.raises(InvalidArgument, match=r"fp8.*fp32, split3"):
         scores("fp8", *inputs())
     assert set(OPERANDS) | {"fp32-bf16", "bf16-bf16"} == set(ARMS)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("arm", ARMS)
+def test_arms_of_a_gpu_err_as_emulated(arm):
+    """What is run errs as much as what is emulated; the split arms by tensor cores that add with fewer bits."""
+    x, weight = inputs(k=4096, n=192, tokens=300)
+    exact = x.double() @ weight.double().t()
+    errors = [
+        float((found.double().cpu() - exact).norm() / exact.norm())
+        for found in (scores(arm, x, weight), scores(arm, x.cuda(), weight.cuda()))
+    ]
+    if arm in ("fp32", "split3"):
+        assert errors[1] < 1e-6
+    elif arm == "split":
+        assert errors[1] < 6e-6
+    else:
+        assert errors[1] == pytest.approx(errors[0], rel=0.1 if arm != "split-truncated" else 0.5)

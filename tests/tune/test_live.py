@@ -62,3 +62,19 @@ def test_a_wrong_provider_is_refused(monkeypatch):
 def test_providers_that_cannot_be_measured_are_refused():
     with pytest.raises(InvalidArgument, match="hpc, nobody cannot be measured here"):
         LiveRouter(K, N, ("cublas-fp32", "hpc", "nobody"), device="cpu")
+
+
+@pytest.mark.gpu
+def test_a_short_search_on_the_gpu():
+    """Errors put every provider into its class, and a search over few M ends with a winner at M = 1."""
+    from workbench.tune.live import default_providers
+
+    live = LiveRouter(4096, 192, default_providers())
+    classes = live.classes()
+    assert [classes[name] for name in live.providers] == ["split", "fp32", "fp32", "tf32", "bf16"]
+    search = CrossoverSearch(classes, precision="tf32", settings=Settings(grid=(1, 64, 1024), most_points=5))
+    for _ in steps(search, live.measure):
+        pass
+    assert 3 <= len(search.points) <= 5
+    assert all(1 < time < 1000 for verdict in search.verdicts() for time in verdict.medians_us.values())
+    assert search.verdicts()[0].leader in classes

@@ -151,6 +151,21 @@ def test_threshold_says_what_it_gives_up():
         fit_threshold(search, Traffic.of({1: 1}), below="a", above="hpc")
 
 
+def test_one_set_of_curves_serves_many_rules():
+    """A threshold that is dragged is priced on curves drawn once, with the figures of curves drawn for it."""
+    points, traffic = made_up(2), Traffic.even(1, 256)
+    curves = Curves(points, NAMES)
+    best = curves.best()
+    for first in (0, 3, 60):
+        rule = Choice.threshold("a", first, "b", "dragged")
+        together, alone = curves.regret(rule, best, traffic), regret(points, rule, best, traffic)
+        assert (together.us, together.cost_us) == pytest.approx((alone.us, alone.cost_us), rel=1e-12)
+        # the draws pair other columns, so intervals agree but for chance
+        assert together.high_us - together.low_us == pytest.approx(alone.high_us - alone.low_us, rel=0.25)
+    with pytest.raises(InvalidArgument, match="d: no figures"):
+        curves.regret(Choice.always("d"), best, traffic)
+
+
 def test_traffic_outside_what_was_measured_is_refused():
     with pytest.raises(InvalidArgument, match="measured are 1 to 256"):
         regret(made_up(0), Choice.always("a"), Choice.always("b"), Traffic.of({1000: 1}))

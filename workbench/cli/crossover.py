@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from workbench.tune.traffic import Traffic
 
 EXPORTS = ("table", "sglang", "module")
-LIVE_PROVIDERS = ("cuda", "cuda-3terms", "cublas-fp32", "cublas-tf32", "cublas-bf16")
 
 _FIGURES, _TRAFFIC, _OUTPUT = "Figures", "Traffic", "Output"
 
@@ -57,7 +56,7 @@ def crossover(
     provider: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Compare only these; repeat. Default: all in the records, or {', '.join(LIVE_PROVIDERS)}.",
+            help="Compare only these; repeat. Default: all in the records, or all that run here.",
             rich_help_panel=_FIGURES,
         ),
     ] = None,
@@ -141,7 +140,7 @@ def crossover(
                         k,
                         n,
                         precision=precision,
-                        providers=provider or LIVE_PROVIDERS,
+                        providers=provider,
                         settings=settings,
                         state=state,
                         bars=bars,
@@ -158,8 +157,8 @@ def crossover(
     else:
         for analysis, source, (_, _, model) in zip(analyses, sources, shapes, strict=True):
             runs.show(analysis, source, model)
-        for path in written:
-            typer.echo(f"Wrote {path}", err=True)
+    for path in written:
+        typer.echo(f"Wrote {path}", err=True)
 
 
 def _targets(export: list[str], shapes: int) -> list[tuple[str, Path]]:

@@ -84,12 +84,12 @@ def measured(
     n: int,
     *,
     precision: str,
-    providers: Sequence[str],
+    providers: Sequence[str] | None,
     settings: Settings,
     state: Path | None,
     bars: Progress,
 ) -> Source:
-    """Figures measured on the GPU at hand.
+    """Figures measured on the GPU at hand, of the given providers or of all that run here.
 
     Raises
     ------
@@ -105,12 +105,12 @@ def measured(
         raise NoGpu(f"{reason} Without a GPU, add --from-records: it uses what was measured elsewhere.")
     import workbench.ops  # noqa: F401  (says how to get torch where it is missing)
     from workbench.measure.environment import environment_here
-    from workbench.tune.live import LiveRouter
+    from workbench.tune.live import LiveRouter, default_providers
     from workbench.tune.run import steps
 
     if state is not None:
         check_writable(state)
-    live = LiveRouter(k, n, providers)
+    live = LiveRouter(k, n, providers or default_providers())
     classes = live.classes()
     search = CrossoverSearch(classes, precision=precision, settings=settings)
     if state is not None and state.exists():
@@ -123,7 +123,8 @@ def measured(
             write_whole(state, _state(search, k, n))
     where = environment_here()
     origin = origin_label("measured", gpu=where.gpu, date=where.date)
-    words = f"Figures: {origin}, {len(search.points)} M, rounds of all providers interleaved."
+    words = f"Figures: {origin}, {len(search.points)} M, rounds of all providers interleaved, "
+    words += f"brackets narrowed to {settings.width:.0%} of M."
     return Source(search, where, (origin_label("recorded", gpu=where.gpu, date=where.date),), words)
 
 

@@ -82,6 +82,8 @@ def analyse(
     in_use = sglang_choice(k, n, sglang)
     fp32 = Choice.always(BELOW, "always FP32")
     notes: list[str] = []
+    if lacking := len(search.points) - len(search.verdicts()):
+        notes.append(f"{lacking} of {len(search.points)} M: an allowed provider has no figure there")
 
     def price(rule: Choice, against: Choice) -> Regret | None:
         try:

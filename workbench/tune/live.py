@@ -22,6 +22,12 @@ CHECKED_M = (1, 16, 300)
 Time = Callable[..., Mapping[str, Timing]]
 
 
+def default_providers() -> tuple[str, ...]:
+    """Everything that runs on torch's current GPU: our CUDA kernel on Hopper, our Triton kernel elsewhere; cuBLAS."""
+    own = "cuda" if torch.cuda.get_device_capability() == (9, 0) else "triton"
+    return own, f"{own}-3terms", "cublas-fp32", "cublas-tf32", "cublas-bf16"
+
+
 class LiveRouter:
     """Random inputs of one shape, and the providers that run here.
 

@@ -135,6 +135,40 @@ class Curves:
         firsts = (0, *(m[starts]).tolist())
         return Choice(firsts, tuple(names[i] for i in (fastest[0], *fastest[starts])), label)
 
+    def regret(self, rule: Choice, against: Choice, traffic: Traffic, *, level: float = 0.95) -> Regret:
+        """Compare two rules on these figures and the same traffic.
+
+        Parameters
+        ----------
+        rule, against
+            They may name only `providers`. `against` is fixed before drawing, also where it is the best choice, so the
+            interval is that of one difference and may hold 0.
+        traffic
+            The distribution of M.
+        level
+            Of the interval.
+
+        Raises
+        ------
+        InvalidArgument
+            No call lies inside what was measured, or a rule names another provider.
+        """
+        if unknown := sorted({*rule.providers, *against.providers} - set(self.providers)):
+            raise InvalidArgument(f"{', '.join(unknown)}: no figures; these curves are of {', '.join(self.providers)}")
+        inside = self.inside(traffic.m)
+        if not inside.any():
+            raise InvalidArgument(
+                f"the traffic has M from {traffic.m[0]:,} to {traffic.m[-1]:,}, and measured are {self.m[0]:,} to "
+                f"{self.m[-1]:,}; measure there or give other traffic"
+            )
+        m, weights = traffic.m[inside], traffic.weights[inside]
+        outside = 0.0 if inside.all() else 1.0 - float(weights.sum())
+        weights = weights / weights.sum()
+        cost, cost_draws = self.cost(rule, m, weights)
+        other, other_draws = self.cost(against, m, weights)
+        low, high = np.quantile(cost_draws - other_draws, [(1 - level) / 2, (1 + level) / 2])
+        return Regret(rule.label, against.label, cost - other, float(low), float(high), cost, other, outside, level)
+
     def _brackets(self, m: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
         """Neighbouring measured M of each, and how far it lies between them in log(M)."""
         if not self.inside(m).all():
@@ -156,19 +190,16 @@ def regret(
     draws: int = 1000,
     seed: int = 0,
 ) -> Regret:
-    """Compare two rules on the same figures and the same traffic.
+    """Compare two rules once: `Curves.regret` on the curves of the providers that they name.
 
     Parameters
     ----------
     points
         Figures of every provider that either rule names.
-    rule, against
-        The rules. `against` is fixed before drawing, also where it is the best choice, so the interval is that of one
-        difference and may hold 0.
-    traffic
-        The distribution of M.
-    level, draws, seed
-        Of the interval.
+    rule, against, traffic, level
+        As in `Curves.regret`.
+    draws, seed
+        Of the bootstrap.
 
     Raises
     ------
@@ -176,26 +207,4 @@ def regret(
         A provider has no figures, or no call lies inside what was measured.
     """
     curves = Curves(points, (*rule.providers, *against.providers), draws=draws, seed=seed)
-    inside = curves.inside(traffic.m)
-    if not inside.any():
-        raise InvalidArgument(
-            f"the traffic has M from {traffic.m[0]:,} to {traffic.m[-1]:,}, and measured are {curves.m[0]:,} to "
-            f"{curves.m[-1]:,}; measure there or give other traffic"
-        )
-    m, weights = traffic.m[inside], traffic.weights[inside]
-    outside = max(0.0, 1.0 - float(weights.sum()))
-    weights = weights / weights.sum()
-    cost, cost_draws = curves.cost(rule, m, weights)
-    other, other_draws = curves.cost(against, m, weights)
-    low, high = np.quantile(cost_draws - other_draws, [(1 - level) / 2, (1 + level) / 2])
-    return Regret(
-        rule.label,
-        against.label,
-        cost - other,
-        float(low),
-        float(high),
-        cost,
-        other,
-        outside if outside > 1e-12 else 0.0,
-        level,
-    )
+    return curves.regret(rule, against, traffic, level=level)
