@@ -266,7 +266,7 @@ def test_the_theme_follows_jupyterlab(page, view):
     page.wait_for_selector(".wb-explorer:not(.wb-dark)")
 
 
-@pytest.mark.parametrize("width", [950, 1150, 1500])
+@pytest.mark.parametrize("width", [680, 780, 950, 1150, 1500])
 def test_nothing_sticks_out_and_no_labels_overlap(page, view, width):
     page.set_viewport_size({"width": width, "height": 2400})
     page.wait_for_timeout(400)
@@ -336,6 +336,18 @@ def test_numbers_typed_into_fields(page, view):
     check_numbers(view, local(num_kv_heads=2, policy_b="fixed_splits(7)"))
     after_frame(page, view, lambda: typed(splits, "99999999"))
     assert splits.input_value() == "65536", "the largest that the policy takes, not a screen without a list"
+
+
+def test_another_batch_cap_gives_other_steps(page, view):
+    cap = view.get_by_label("Batch cap", exact=True)
+    cap.fill("4")
+    after_frame(page, view, lambda: cap.press("Enter"))
+    explorer = local(max_batch=4)
+    assert f"step 700 of {len(explorer.workload):,}" in view.locator(".wb-facts").inner_text()
+    check_numbers(view, explorer)
+    box = view.get_by_label("KV lengths: an expression or pasted numbers")
+    after_frame(page, view, lambda: box.fill("2x8K"))
+    assert not cap.is_visible(), "a batch has no cap"
 
 
 def test_zoom_ends_when_the_gpu_changes(page, view):

@@ -191,7 +191,7 @@ def test_the_trace_has_both_lanes(page, view, tmp_path):
     assert json.loads(path.read_text()) == json.loads(local().to_trace_json())
 
 
-@pytest.mark.parametrize("width", [950, 1150, 1500])
+@pytest.mark.parametrize("width", [680, 780, 950, 1150, 1500])
 def test_nothing_sticks_out(page, view, width):
     page.set_viewport_size({"width": width, "height": 1900})
     page.wait_for_timeout(400)

@@ -79,7 +79,7 @@ export class Figures {
     return el("tr", { className: `wb-figure-${line.kind}`, "data-figure": line.title },
       el("th", { scope: "row", title: line.detail }, el("span", { className: "wb-name" }, line.title), ...marks),
       el("td", { className: "wb-fcol-1" }, line.median), el("td", { className: "wb-fcol-2" }, bar),
-      el("td", { className: "wb-muted" }, line.interval), el("td", {}, line.error),
+      el("td", { className: "wb-fcol-3 wb-muted" }, line.interval), el("td", {}, line.error),
       el("td", {}, line.modelled), el("td", { className: "wb-fcol-6 wb-muted", title: `${line.source}. ${line.detail}` }, line.source));
   }
 }

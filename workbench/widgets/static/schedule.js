@@ -12,6 +12,7 @@ import { Strip } from "./strip.js";
 import { watchTheme } from "./theme.js";
 
 const NARROW = 960; // pixels of the widget below which the settings stand above the bins
+const SLIM = 720; // pixels of the widget below which every row of it has to do with less
 const COMPACT = 900; // pixels of the answer below which its table leaves things out
 
 function render({ model, el: host }) {
@@ -66,6 +67,7 @@ function render({ model, el: host }) {
   });
   const resized = new ResizeObserver(() => {
     root.classList.toggle("wb-narrow", root.clientWidth < NARROW);
+    root.classList.toggle("wb-slim", root.clientWidth < SLIM);
     const style = getComputedStyle(main);
     const room = Math.max(main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), 320);
     root.classList.toggle("wb-compact", room < COMPACT);
