@@ -1,9 +1,10 @@
-"""Time the router GEMM on this GPU: configurations of the kernel beside cuBLAS in FP32, TF32 and bf16.
+"""Time configurations of the router GEMM on this GPU beside cuBLAS in FP32, TF32 and bf16 and beside Triton.
 
-    python benchmarks/router.py [--write FILE.json] [--most 24] [--only K,N] [--tokens 1,64] [--terms 2]
+    python benchmarks/router.py [--write FILE.json] [--store FOLDER] [--most 8] [--shapes 4096,192/6144,768] [--tokens 1,64]
 
-Each figure is the median over replays of a CUDA graph of at least 24 calls that rotate over input sets larger than the
-L2 cache in total; the variants of a row take turns. Errors are relative to float64 on the FP32 weight.
+Measures as ``workbench bench router`` does, but also the configurations that the cost model ranks first: with
+``router_tuning.py`` the table of defaults is made from the file. Of our kernel the store keeps the fastest configuration
+of each row and the default.
 """
 
 from __future__ import annotations
@@ -11,126 +12,67 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from workbench.gpu.ahead import compile_ahead
-from workbench.measure.timing import time_interleaved
-from workbench.ops.router_gemm import (
-    RouterConfig,
-    RouterWeight,
-    cuda,
-    default_config,
-    router_gemm,
-    router_reference,
-    split_router_weight,
+from workbench.measure import environment
+from workbench.measure.clocks import ClocksUnreadable
+from workbench.measure.compare import Outcome
+from workbench.measure.recording import record_of
+from workbench.measure.router import (
+    METHOD,
+    PROVIDERS,
+    TERMS,
+    CudaRouter,
+    RouterCase,
+    jobs,
+    measure,
+    providers_of,
 )
-from workbench.ops.router_gemm.config import PARAMETERS, estimated_cycles, most_stages
+from workbench.measure.router_case import SHAPES, TOKENS
+from workbench.measure.timing import GraphTimer
+from workbench.ops.router_gemm import RouterConfig
+from workbench.ops.router_gemm.cost import candidates, ctas_per_sm, estimated_us
+from workbench.records import Store
 
-SHAPES = ((4096, 192), (6144, 768), (3072, 384))
-TOKENS = (1, 16, 48, 64, 96, 128, 208, 256, 512, 1024, 2048, 4096, 8192)
-SETS_BYTES = 150_000_000
-"""Bytes of all input sets of a row together: more than twice the L2 cache."""
-
-MOST_SETS = 48
-TWO_CTAS_BYTES = 113_000
-"""Shared memory of a CTA of which two fit an SM, so that the next kernel's CTAs start before this one's end."""
-
-SMS = 132
-RIVALS = ("torch", "tf32", "bf16")
+OPERATOR = "router_gemm"
+SEED = 0
+MOST_FP32_TOKENS = 2048
+"""Above, one FP32 call takes up to 2 ms, and it is far behind everything else."""
 
 
-def candidates(m: int, n: int, k: int, terms: int, most: int) -> list[RouterConfig]:
-    """The default and the configurations that promise most, with all of the shared memory and with half of it."""
-    fitting = next((tile for tile in PARAMETERS["tile_m"] if tile >= m), 128)
-    tiles = {fitting, 64} if fitting == 128 else {fitting}
-    drafts = [
-        RouterConfig(tile_m=tile_m, tile_n=tile_n, split_k=split_k, multicast=multicast, promote=promote)
-        for tile_m, tile_n, split_k, multicast, promote in itertools.product(
-            sorted(tiles), PARAMETERS["tile_n"], PARAMETERS["split_k"], PARAMETERS["multicast"],
-            (1024,) if terms == 2 else (128,),
-        )
-        if multicast == 1 or m > tile_m
-    ]  # fmt: skip
-    found: dict[RouterConfig, float] = {}
-    for draft in drafts:
-        blocks = -(-k // (64 * draft.split_k))
-        for limit in (232_448, TWO_CTAS_BYTES):
-            stages = min(most_stages(draft, terms, limit), max(2, blocks))
-            config = RouterConfig(**{**draft.to_dict(), "stages": stages})
-            if config.why_invalid(terms) is None:
-                found[config] = estimated_cycles(config, m, n, k, terms, SMS)
-    best = sorted(found, key=lambda config: found[config])[:most]
-    return list(dict.fromkeys([default_config(m, n, k, terms), *best]))
-
-
-@dataclass(frozen=True)
-class Set:
-    """Inputs of one call."""
-
-    x: torch.Tensor
-    weight: RouterWeight
-    out: torch.Tensor
-
-    @classmethod
-    def make(cls, m: int, n: int, k: int, terms: int) -> Set:
-        """Random inputs."""
-        weight = torch.randn((n, k), device="cuda") / 16
-        x = torch.randn((m, k), device="cuda").bfloat16()
-        return cls(x, split_router_weight(weight, terms=terms), torch.empty((m, n), device="cuda"))
-
-    def ours(self, config: RouterConfig) -> Callable[[], object]:
-        """A call of the kernel."""
-        return lambda: router_gemm(self.x, self.weight, provider="cuda", config=config, out=self.out)
-
-    def rival(self, provider: str) -> Callable[[], object]:
-        """A call of cuBLAS; plain bf16 gives bf16, as a linear layer does."""
-        if provider == "bf16":
-            return lambda: self.x @ self.weight.terms[0].t()
-        return lambda: router_gemm(self.x, self.weight, provider=provider, out=self.out)
-
-
-def error(inputs: Set, call: Callable[[], object]) -> float:
-    """Relative error of a call against float64; NaN where it left a score unwritten."""
-    inputs.out.fill_(torch.nan)
-    y = call()
-    assert isinstance(y, torch.Tensor)
-    reference = router_reference(inputs.x, inputs.weight.weight)
-    return float((y.double() - reference).norm() / reference.norm())
-
-
-def time_row(m: int, n: int, k: int, terms: int, configs: list[RouterConfig]) -> list[dict[str, Any]]:
-    """All variants of one row."""
-    size = terms * n * k * 2 + m * k * 2
-    sets = [Set.make(m, n, k, terms) for _ in range(max(2, min(MOST_SETS, -(-SETS_BYTES // size))))]
-    variants: list[tuple[str, RouterConfig | None]] = [("cuda", config) for config in configs]
-    variants += [(rival, None) for rival in RIVALS]
-
-    def call(inputs: Set, provider: str, config: RouterConfig | None) -> Callable[[], object]:
-        return inputs.rival(provider) if config is None else inputs.ours(config)
-
-    errors = [error(sets[0], call(sets[0], *variant)) for variant in variants]
-    timings = time_interleaved(
-        {str(i): [call(inputs, *variant) for inputs in sets] for i, variant in enumerate(variants)}
+def promising(case: RouterCase, most: int, sms: int) -> list[RouterConfig]:
+    """The configurations that the model ranks first, and of each kind that it may misjudge the first few."""
+    ranked = sorted(
+        candidates(case.m, case.k, TERMS), key=lambda config: estimated_us(config, case.m, case.n, case.k, TERMS, sms)
     )
-    rows = []
-    for (provider, config), rel_error, timing in zip(variants, errors, timings.values(), strict=True):
-        low, high = timing.interval_us(draws=300)
-        rows.append(
-            {
-                "m": m, "n": n, "k": k, "terms": terms, "provider": provider,
-                "config": config.to_dict() if config else None, "default": config == configs[0],
-                "median_us": timing.median_us, "low_us": low, "high_us": high, "rel_error": rel_error,
-                "samples_us": timing.samples_us,
-            }
-        )  # fmt: skip
-    return rows
+    kinds = (
+        lambda config: config.multicast > 1,
+        lambda config: ctas_per_sm(config, TERMS) == 2,
+        lambda config: config.cluster <= 3,
+        lambda config: config.tile_m <= 64,
+    )
+    chosen = ranked[:most]
+    for kind in kinds:
+        chosen += [config for config in ranked if kind(config)][:2]
+    return list(dict.fromkeys(chosen))
+
+
+def row_of(case: RouterCase, outcome: Outcome) -> dict[str, Any]:
+    """A timed outcome as plain data."""
+    assert outcome.timing is not None and outcome.errors is not None
+    low, high = outcome.timing.interval_us(draws=300)
+    ours = outcome.provider if isinstance(outcome.provider, CudaRouter) else None
+    return {
+        "m": case.m, "n": case.n, "k": case.k, "terms": TERMS, "provider": outcome.provider.name,
+        "config": ours.config.to_dict() if ours else None, "default": bool(ours and ours.is_default),
+        "median_us": outcome.timing.median_us, "low_us": low, "high_us": high,
+        "rel_error": outcome.errors.relative, "samples_us": outcome.timing.samples_us,
+    }  # fmt: skip
 
 
 def label(config: dict[str, Any]) -> str:
@@ -138,29 +80,24 @@ def label(config: dict[str, Any]) -> str:
     return "{tile_m}x{tile_n} s{stages} k{split_k} c{multicast}".format(**config)
 
 
-def show(rows: list[dict[str, Any]], best: int = 4) -> None:
-    """Print one row of the table: the default, the best configurations, the rivals."""
+def show(case: RouterCase, rows: list[dict[str, Any]], best: int = 4) -> None:
+    """Print one row of the table: the default, the best configurations, the others."""
     ours = sorted((r for r in rows if r["provider"] == "cuda"), key=lambda r: float(r["median_us"]))
-    default = next(r for r in rows if r["default"])
-    cells = [f"default {default['median_us']:.2f} ({label(default['config'])}, {default['rel_error']:.1e})"]
+    cells = [f"default {r['median_us']:.2f} ({label(r['config'])})" for r in ours if r["default"]]
     cells += [f"{r['median_us']:.2f} {label(r['config'])}" for r in ours[:best]]
     cells += [f"{r['provider']} {r['median_us']:.2f}" for r in rows if r["provider"] != "cuda"]
-    worst = max(float(r["rel_error"]) for r in ours)
-    print(
-        f"K{rows[0]['k']} N{rows[0]['n']} M{rows[0]['m']}: " + " | ".join(cells) + f" | worst {worst:.1e}", flush=True
-    )
+    worst = max((float(r["rel_error"]) for r in ours), default=float("nan"))
+    print(f"{case.name}: " + " | ".join(cells) + f" | worst {worst:.1e}", flush=True)
 
 
-def environment() -> dict[str, Any]:
-    """What the figures hold for."""
-    clocks = "driver_version,clocks.sm,clocks.mem,power.limit"
-    query = ["nvidia-smi", f"--query-gpu={clocks}", "--format=csv,noheader", "--id=0"]
-    said = subprocess.run(query, capture_output=True, text=True, check=True)
-    properties = torch.cuda.get_device_properties(0)
-    return {
-        "gpu": properties.name, "sms": properties.multi_processor_count, "torch": torch.__version__,
-        "cuda": torch.version.cuda, clocks: said.stdout.strip(), "date": date.today().isoformat(),
-    }  # fmt: skip
+def kept(outcomes: list[Outcome]) -> Iterator[Outcome]:
+    """What the store keeps: of our kernel the default and the fastest, and all others."""
+    ours = [o for o in outcomes if isinstance(o.provider, CudaRouter) and o.timing]
+    fastest = min(ours, key=lambda o: o.timing.median_us if o.timing else 0.0, default=None)
+    for outcome in outcomes:
+        provider = outcome.provider
+        if outcome is fastest or not isinstance(provider, CudaRouter) or provider.is_default:
+            yield outcome
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -168,29 +105,59 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
+def shapes(text: str) -> list[tuple[int, ...]]:
+    """Shapes K,N between slashes."""
+    return [numbers(part) for part in text.split("/")]
+
+
 def main() -> None:
     """Compile, measure, print, write after each row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, metavar="FILE", help="write all samples as JSON")
-    parser.add_argument("--most", type=int, default=24, help="configurations of a row")
-    parser.add_argument("--only", type=numbers, metavar="K,N", help="one shape")
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="add records to a store")
+    parser.add_argument("--most", type=int, default=6, help="configurations of a row by the model")
+    parser.add_argument("--shapes", type=shapes, default=list(SHAPES.values()), metavar="K,N/K,N")
     parser.add_argument("--tokens", type=numbers, default=TOKENS, metavar="M,...")
-    parser.add_argument("--terms", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
-    shapes = [arguments.only] if arguments.only else SHAPES
-    plan = {
-        (m, n, k): candidates(m, n, k, arguments.terms, arguments.most) for k, n in shapes for m in arguments.tokens
-    }
-    configs = dict.fromkeys(itertools.chain.from_iterable(plan.values()))
-    compile_ahead([cuda.job(config, arguments.terms) for config in configs])
-    print(f"{len(configs)} configurations compiled, {len(plan)} rows", flush=True)
+    digests = environment.source_digests()
+    here = environment.environment_here()
+    said = {**here.model_dump(mode="json"), "source_digest": digests[OPERATOR, "cuda"]}
+    print(json.dumps(said), flush=True)
+    sms = here.sms or 1
+    plan = {}
+    for (k, n), m in itertools.product(arguments.shapes, arguments.tokens):
+        case = RouterCase(m, n, k)
+        names = [name for name in PROVIDERS if name != "cublas-fp32" or m <= MOST_FP32_TOKENS]
+        plan[case] = providers_of(case, names, sms, promising(case, arguments.most, sms))
+    wanted = jobs(list(itertools.chain.from_iterable(plan.values())))
+    compile_ahead(wanted)
+    print(f"{len(wanted)} configurations compiled, {len(plan)} rows", flush=True)
+    store = Store(arguments.store) if arguments.store else None
+    try:
+        read_clocks = environment.clocks_here()
+    except ClocksUnreadable as error:
+        read_clocks = None
+        print(f"clocks are not read: {error}", flush=True)
     rows: list[dict[str, Any]] = []
-    for (m, n, k), row_configs in plan.items():
-        rows += time_row(m, n, k, arguments.terms, row_configs)
-        show([r for r in rows if (r["m"], r["n"], r["k"]) == (m, n, k)])
+    for case, providers in plan.items():
+        outcomes, _ = measure(case, providers, GraphTimer(), read_clocks, seed=SEED, rounds=arguments.rounds)
+        for outcome in outcomes:
+            if outcome.state != "timed":
+                print(f"{outcome.state}: {outcome.provider} {outcome.reason}", flush=True)
+        timed = [outcome for outcome in outcomes if outcome.state == "timed"]
+        row = [row_of(case, outcome) for outcome in timed]
+        rows += row
+        show(case, row)
+        for outcome in kept(timed) if store else ():
+            record = record_of(
+                outcome, case.workload, here, operator=OPERATOR, method=METHOD, seed=SEED, digests=digests
+            )
+            if store and record:
+                store.add(record)
         torch.cuda.empty_cache()
         if arguments.write:
-            arguments.write.write_text(json.dumps({"environment": environment(), "rows": rows}))
+            arguments.write.write_text(json.dumps({"environment": said, "rows": rows}))
 
 
 if __name__ == "__main__":

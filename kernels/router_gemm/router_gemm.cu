@@ -8,16 +8,19 @@
 //
 //   few tokens  below 64, the copy of x brings only TILE_M rows; a wgmma reads what lies behind them as further rows, whose
 //               results are dropped
-//   split K     SPLIT_K CTAs of a cluster share a tile. Each sends its totals to the CTA that owns the row (row % SPLIT_K)
-//               through distributed shared memory; the owner adds them in the order of the ranks, so the result does not
-//               depend on timing
+//   weights     lie in memory as [blocks of 64 of K][terms][N][64]: what a stage takes of a term is one run of bytes
+//   split K     SPLIT_K CTAs of a cluster share a tile. A warp's 16 x 8 of totals are a unit; unit u belongs to CTA
+//               u % SPLIT_K. Each CTA sends each unit to its owner by stores that count at the owner's barrier; the owner
+//               adds them in the order of the ranks, so the result does not depend on timing
 //   multicast   MULTICAST CTAs of a cluster, neighbours along M, load a share of the weight rows each for all of them
 //   persistent  without split K, a CTA takes tiles until none is left; copies run ahead across tiles
 //   PDL         weights do not depend on the kernel ahead: the ring is filled with them before its results are waited for
 //
 // Shared memory:  ring [STAGES][x: TILE_M rows | W: TERMS * TILE_N rows] of 128-byte rows, swizzled by the copy engine |
-//                 pad (a wgmma reads 64 rows of x) | parts [SPLIT_K][slots][TILE_N] f32 | barriers full, empty [STAGES]
-// Barriers:       full: the bytes of a stage; empty: one arrival a warp of every CTA that the stage's weights came from.
+//                 pad (a wgmma reads 64 rows of x) | parts [SPLIT_K][slots][32 lanes][unit] f32 |
+//                 barriers full, empty [STAGES], gathered
+// Barriers:       full: the bytes of a stage; empty: one arrival a warp of every CTA that the stage's weights came from;
+//                 gathered: the bytes of all parts.
 //                 Waits end: a barrier that never completes gives NaN.
 //
 // Compile-time: TILE_M, TILE_N, TERMS, STAGES, SPLIT_K, MULTICAST, PROMOTE, OUT_BF16.
@@ -40,10 +43,16 @@ constexpr int kColumns = TERMS * TILE_N;
 constexpr int kXBytes = TILE_M * kRowBytes, kTermBytes = TILE_N * kRowBytes, kStageBytes = kXBytes + TERMS * kTermBytes;
 constexpr int kReadBytes = kWarpgroups * kWarpgroupRows * kRowBytes;  // of x by the tensor cores
 constexpr int kPadBytes = kReadBytes > kStageBytes ? kReadBytes - kStageBytes : 0;
-constexpr int kSlots = (TILE_M + SPLIT_K - 1) / SPLIT_K;  // rows of a tile that a CTA owns
-constexpr int kPartsBytes = SPLIT_K > 1 ? SPLIT_K * kSlots * TILE_N * 4 : 0;
+constexpr int kUnitRows = TILE_M < 16 ? TILE_M : 16, kUnitColumns = 8;  // what a warp holds in a few registers
+constexpr int kUnitRow = TILE_N / kUnitColumns;                           // units side by side
+constexpr int kUnits = TILE_M / kUnitRows * kUnitRow;
+constexpr int kUnitValues = kUnitRows * kUnitColumns / 32;  // of a lane
+constexpr int kUnitBytes = kUnitRows * kUnitColumns * 4;
+constexpr int kSlots = (kUnits + SPLIT_K - 1) / SPLIT_K;  // units of a tile that a CTA owns
+constexpr int kPartsBytes = SPLIT_K > 1 ? SPLIT_K * kSlots * kUnitBytes : 0;
 constexpr int kCluster = SPLIT_K * MULTICAST;
 constexpr int kShareRows = TILE_N / MULTICAST, kShareBytes = kShareRows * kRowBytes;
+constexpr int kTermsAtOnce = MULTICAST == 1 ? TERMS : 1;  // shares of further terms do not follow one another
 constexpr float kTermScale = 1.0f / 256;
 
 static_assert(TILE_M >= 8 && (TILE_M >= kWarpgroupRows ? TILE_M % kWarpgroupRows : TILE_M % 8) == 0);
@@ -51,7 +60,7 @@ static_assert(kShareRows % 8 == 0, "a share is whole swizzle atoms");
 
 struct Params {
   ptx::TensorMap x;  // [M, K], box [TILE_M, 64]
-  ptx::TensorMap w;  // [TERMS, N, K], box [1, TILE_N / MULTICAST, 64]
+  ptx::TensorMap w;  // [blocks, TERMS, N, 64], box [1, TERMS or 1, TILE_N / MULTICAST, 64]
   uint8_t* out;      // [M, N], contiguous
   int m, n;
   int blocks;        // of K
@@ -69,10 +78,11 @@ struct Tile {
 };
 
 struct Shared {
-  uint32_t ring, parts, full, empty;
+  uint32_t ring, parts, full, empty, gathered;
 
   __device__ __forceinline__ explicit Shared(uint32_t base)
-      : ring(base), parts(base + STAGES * kStageBytes + kPadBytes), full(parts + kPartsBytes), empty(full + 8 * STAGES) {}
+      : ring(base), parts(base + STAGES * kStageBytes + kPadBytes), full(parts + kPartsBytes), empty(full + 8 * STAGES),
+        gathered(empty + 8 * STAGES) {}
   __device__ __forceinline__ uint32_t x(int stage) const { return ring + stage * kStageBytes; }
   __device__ __forceinline__ uint32_t w(int stage) const { return x(stage) + kXBytes; }
 };
@@ -92,15 +102,15 @@ struct Place {
 __device__ __forceinline__ void copy_w(const Params& p, const Shared& s, const Tile& tile, int stage, int block, int m_rank,
                                        int k_rank) {
 #pragma unroll
-  for (int term = 0; term < TERMS; ++term) {
+  for (int term = 0; term < TERMS; term += kTermsAtOnce) {
     uint32_t to = s.w(stage) + term * kTermBytes + m_rank * kShareBytes, barrier = s.full + 8 * stage;
     int row = tile.n + m_rank * kShareRows;
     if constexpr (MULTICAST == 1) {
-      ptx::copy_box(to, &p.w, barrier, block * kBlock, row, term);
+      ptx::copy_box(to, &p.w, barrier, 0, row, term, block);
     } else {
       uint32_t all = 0;
       for (int peer = 0; peer < MULTICAST; ++peer) all |= 1u << (peer * SPLIT_K + k_rank);
-      ptx::copy_box_to_many(to, &p.w, barrier, block * kBlock, row, term, all);
+      ptx::copy_box_to_many(to, &p.w, barrier, 0, row, term, block, all);
     }
   }
 }
@@ -150,6 +160,8 @@ __device__ __forceinline__ void release(const Shared& s, int stage, int k_rank, 
 }
 
 using Totals = float[TILE_N / 2];
+
+__device__ __forceinline__ float not_a_number() { return __int_as_float(0x7fffffff); }
 
 // Adds up blocks of K. False when a copy never came.
 __device__ __forceinline__ bool accumulate(const Shared& s, Totals& total, Place& place, int blocks, int warpgroup, int k_rank,
@@ -211,35 +223,47 @@ __device__ __forceinline__ void for_each_pair(const Totals& total, int rows, int
   }
 }
 
-// Sends each row to its owner.
-__device__ __forceinline__ void send(const Shared& s, const Totals& total, int rows, int m_rank, int k_rank, int warp, int lane) {
-  int owner = -1;
-  uint32_t there = 0;
-  for_each_pair(total, rows, warp, lane, [&](int row, int column, float2 y) {
-    if (row % SPLIT_K != owner) {
-      owner = row % SPLIT_K;
-      there = ptx::address_in(s.parts, m_rank * SPLIT_K + owner);
-    }
-    ptx::store_in_cluster(there + ((k_rank * kSlots + row / SPLIT_K) * TILE_N + column) * 4, y);
-  });
+// Units of the tile that this CTA owns, of those that hold tokens.
+__device__ __forceinline__ int owned_units(int rows, int k_rank) {
+  return ((rows + kUnitRows - 1) / kUnitRows * kUnitRow - k_rank + SPLIT_K - 1) / SPLIT_K;
 }
 
-// Adds up the parts of the rows that this CTA owns.
-__device__ __forceinline__ void finish(const Params& p, const Shared& s, const uint8_t* parts, const Tile& tile, int rows,
-                                       int k_rank) {
-  constexpr int pairs = TILE_N / 2;
-  const float2* from = reinterpret_cast<const float2*>(parts);
-#pragma unroll 1
-  for (int at = threadIdx.x; at < kSlots * pairs; at += kConsumers) {
-    int row = at / pairs * SPLIT_K + k_rank, column = 2 * (at % pairs);
-    if (row >= rows || tile.n + column >= p.n) continue;
-    float2 y = make_float2(0.0f, 0.0f);
+// Sends each unit to its owner.
+__device__ __forceinline__ void send(const Shared& s, const Totals& total, int rows, int m_rank, int k_rank, int warp, int lane) {
+  if (warp * kUnitRows >= rows) return;
 #pragma unroll
-    for (int rank = 0; rank < SPLIT_K; ++rank) {
-      float2 part = from[rank * kSlots * pairs + at];
-      y.x += part.x, y.y += part.y;
+  for (int j = 0; j < kUnitRow; ++j) {
+    int unit = warp * kUnitRow + j, owner = m_rank * SPLIT_K + unit % SPLIT_K;
+    uint32_t at = s.parts + (k_rank * kSlots + unit / SPLIT_K) * kUnitBytes + lane * kUnitValues * 4;
+    uint32_t to = ptx::address_in(at, owner), barrier = ptx::address_in(s.gathered, owner);
+    if constexpr (kUnitValues == 4) {
+      ptx::store_counted(to, make_float4(total[4 * j], total[4 * j + 1], total[4 * j + 2], total[4 * j + 3]), barrier);
+    } else {
+      ptx::store_counted(to, make_float2(total[4 * j], total[4 * j + 1]), barrier);
     }
-    store(p, tile.m + row, tile.n + column, y);
+  }
+}
+
+// Adds up the parts of the units that this CTA owns.
+__device__ __forceinline__ void finish(const Params& p, const Shared& s, const uint8_t* parts, const Tile& tile, int rows,
+                                       int k_rank, int lane) {
+  bool whole = ptx::wait_barrier_patiently(s.gathered, 0);
+  const float2* from = reinterpret_cast<const float2*>(parts) + lane * (kUnitValues / 2);
+#pragma unroll 1
+  for (int slot = threadIdx.x / 32; slot < owned_units(rows, k_rank); slot += kConsumers / 32) {
+    int unit = slot * SPLIT_K + k_rank;
+    int row = unit / kUnitRow * kUnitRows + lane / 4, column = tile.n + unit % kUnitRow * kUnitColumns + 2 * (lane % 4);
+#pragma unroll
+    for (int half = 0; half < kUnitValues / 2; ++half, row += 8) {
+      float2 y = make_float2(0.0f, 0.0f);
+#pragma unroll
+      for (int rank = 0; rank < SPLIT_K; ++rank) {
+        float2 part = from[(rank * kSlots + slot) * (kUnitBytes / 8) + half];
+        y.x += part.x, y.y += part.y;
+      }
+      if (!whole) y.x = y.y = not_a_number();
+      if (row < rows && column < p.n) store(p, tile.m + row, column, y);
+    }
   }
 }
 
@@ -259,11 +283,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) router_gemm(const __gr
       ptx::init_barrier(s.full + 8 * i, 1);
       ptx::init_barrier(s.empty + 8 * i, MULTICAST * kConsumers / 32);
     }
+    if constexpr (SPLIT_K > 1) {
+      int rows = min(TILE_M, p.m - Tile(p, cluster, m_rank).m);
+      ptx::init_barrier(s.gathered, 1);
+      ptx::arrive_expecting(s.gathered, SPLIT_K * kUnitBytes * owned_units(max(rows, 0), k_rank));
+    }
     ptx::fence_barrier_init();
   }
   __syncwarp();
-  if constexpr (kCluster > 1) ptx::arrive_cluster();
-  else __syncthreads();
+  if constexpr (kCluster > 1) ptx::arrive_cluster_relaxed();
+  if constexpr (MULTICAST == 1) __syncthreads();
   if (p.early) ptx::launch_dependents();  // else when this grid ends: then the weights have been waited for
   if constexpr (MULTICAST > 1) ptx::wait_cluster();  // the barriers of all CTAs are there
 
@@ -272,10 +301,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) router_gemm(const __gr
     if (copier) produce(p, s, cluster, clusters, first, last, m_rank, k_rank);
     __syncwarp();
     if constexpr (kCluster > 1 && MULTICAST == 1) ptx::wait_cluster();
-    if constexpr (SPLIT_K > 1) ptx::arrive_cluster(), ptx::wait_cluster();
   } else {
     if constexpr (kUnevenRegisters) ptx::claim_registers<kMultiplyRegisters>();
-    if constexpr (kCluster > 1 && MULTICAST == 1) ptx::wait_cluster();  // all CTAs have started, and take parts
     ptx::wait_for_dependencies();  // `out` may be read by the kernel ahead; and patience begins after it
     Place place;
 #pragma unroll 1
@@ -286,17 +313,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) router_gemm(const __gr
       bool whole = accumulate(s, total, place, last - first, warp / 4, k_rank, lane);
       if (!whole || (s.ring & 1023)) {
 #pragma unroll
-        for (int i = 0; i < TILE_N / 2; ++i) total[i] = __int_as_float(0x7fffffff);
+        for (int i = 0; i < TILE_N / 2; ++i) total[i] = not_a_number();
       }
       if constexpr (SPLIT_K == 1) {
         for_each_pair(total, rows, warp, lane, [&](int row, int column, float2 y) {
           if (tile.n + column < p.n) store(p, tile.m + row, tile.n + column, y);
         });
       } else {  // one tile a cluster
+        if constexpr (MULTICAST == 1) ptx::wait_cluster();  // the barriers of all owners are there
         send(s, total, rows, m_rank, k_rank, warp, lane);
-        ptx::arrive_cluster();
-        ptx::wait_cluster();
-        finish(p, s, memory + (s.parts - s.ring), tile, rows, k_rank);
+        finish(p, s, memory + (s.parts - s.ring), tile, rows, k_rank, lane);
       }
     }
   }

@@ -16,7 +16,8 @@ from workbench.gpu.sizes import Three
 
 
 @lru_cache(maxsize=4096)
-def _configuration(grid: Three, block: Three, cluster: Three | None, shared_bytes: int, pdl: bool, stream: int) -> Any:
+def configuration(grid: Three, block: Three, cluster: Three | None, shared_bytes: int, pdl: bool, stream: int) -> Any:
+    """A launch as the driver takes it (``CUlaunchConfig``); the parameters are those of :func:`launch_structure`."""
     from cuda.bindings import driver as cuda
 
     config = cuda.CUlaunchConfig()
@@ -75,6 +76,6 @@ def launch_structure(
     from cuda.bindings import driver as cuda
 
     pointers = (ctypes.c_void_p * 1)(ctypes.addressof(parameters))
-    config = _configuration(grid, block, cluster, shared_bytes, pdl, stream)
+    config = configuration(grid, block, cluster, shared_bytes, pdl, stream)
     status = cuda.cuLaunchKernelEx(config, cuda.CUfunction(kernel), ctypes.addressof(pointers), 0)
     driver.check(status, "cuLaunchKernelEx")

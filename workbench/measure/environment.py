@@ -17,8 +17,12 @@ from workbench.records import Environment
 KERNELS = {
     ("attention_decode", "cuda"): "attention_decode/attention.cu",
     ("task_map", "cuda"): "attention_decode/task_map.cu",
+    ("router_gemm", "cuda"): "router_gemm/router_gemm.cu",
 }
-TRITON_KERNELS = {("attention_decode", "triton"): "triton_kernels.py"}
+TRITON_KERNELS = {
+    ("attention_decode", "triton"): "attention_decode/triton_kernels.py",
+    ("router_gemm", "triton"): "router_gemm/triton_kernels.py",
+}
 
 
 def environment_here() -> Environment:
@@ -59,9 +63,9 @@ def clocks_here() -> Reader:
 def source_digests() -> dict[tuple[str, str], str]:
     """SHA-256 over the source and the headers of each kernel of ours, by operator and provider, as they are now."""
     contents = {key: Source.file(path).digests() for key, path in KERNELS.items()}
-    folder = Path(__file__).resolve().parents[1] / "ops" / "attention_decode"
+    folder = Path(__file__).resolve().parents[1] / "ops"
     for key, name in TRITON_KERNELS.items():
-        contents[key] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()}
+        contents[key] = {Path(name).name: hashlib.sha256((folder / name).read_bytes()).hexdigest()}
     return {
         key: hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
         for key, digests in contents.items()

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import torch
 
 from workbench.gpu.ahead import Job
+from workbench.measure.router_case import SHAPES as MODELS
 from workbench.ops.router_gemm import RouterConfig, RouterWeight, cuda, default_config, split_router_weight
 from workbench.ops.router_gemm.config import PARAMETERS, most_stages
 
-SHAPES = ((4096, 192), (6144, 768), (3072, 384))
-"""(K, N) of the target tables."""
+SHAPES = tuple(MODELS.values())
+"""(K, N) of the routers of models."""
 
 TOKENS = (1, 16, 48, 64, 96, 128, 208, 256, 512, 1024, 2048, 4096, 8192)
 
@@ -123,11 +124,13 @@ def families() -> dict[str, list[Case]]:
         )
     ]
     made["split K"] = [
-        Case(m=m, k=k, config=_fit(tile_m=tile_m, tile_n=tile_n, split_k=split_k), seed=split_k)
+        Case(m=m, k=k, config=config, seed=split_k)
         for (tile_m, m), (tile_n, k), split_k in itertools.product(
-            ((8, 1), (16, 11), (64, 64), (128, 208)), ((24, 4096), (96, 1160), (128, 520)), splits[1:]
+            ((8, 1), (16, 11), (32, 30), (64, 64), (128, 208)), ((24, 4096), (96, 1160), (128, 520)), splits[1:]
         )
-        if _fit(tile_m=tile_m, tile_n=tile_n, split_k=split_k).why_invalid(2) is None
+        if (tile_n != 96 or split_k in (3, 7, 8)) and (tile_n != 24 or tile_m != 32)
+        for config in [_fit(tile_m=tile_m, tile_n=tile_n, split_k=split_k)]
+        if config.why_invalid(2) is None
     ]
     made["multicast"] = [
         Case(m=m, k=k, config=_fit(tile_m=tile_m, tile_n=tile_n, multicast=2), seed=m)
@@ -143,7 +146,7 @@ def families() -> dict[str, list[Case]]:
     made["split K and multicast"] = [
         Case(m=m, k=2048, config=_fit(tile_m=tile_m, tile_n=tile_n, multicast=2, split_k=split_k), seed=m)
         for tile_m, tile_n, m in ((64, 32, 200), (128, 96, 300), (128, 64, 700))
-        for split_k in (2, 4, 8)
+        for split_k in (2, 3, 4, 7, 8)
     ]
     made["three terms"] = [
         Case(m=m, k=k, terms=3, config=_fit(3, tile_m=tile_m, tile_n=tile_n, split_k=split_k, promote=promote), seed=m)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from workbench.ops.router_gemm.config import BLOCK, PARAMETERS, ROW_BYTES, RouterConfig
+from workbench.ops.router_gemm import split_router_weight
+from workbench.ops.router_gemm.config import BLOCK, PARAMETERS, ROW_BYTES, UNIT_COLUMNS, UNIT_ROWS, RouterConfig
 
 ATOM_BYTES = 1024
 """Eight rows of 128 bytes, over which the swizzle repeats; the kernel's "atom" offset."""
@@ -81,18 +83,48 @@ def test_a_thread_holds_the_same_score_of_every_term(tile_n: int) -> None:
 
 
 @pytest.mark.parametrize("split_k", PARAMETERS["split_k"][1:])
-@pytest.mark.parametrize("tile_m", PARAMETERS["tile_m"])
-def test_parts_fill_their_slots_once_and_all_rows_are_owned(tile_m: int, split_k: int) -> None:
-    tile_n = 16
-    slots = -(-tile_m // split_k)
-    for owner in range(split_k):
-        written = np.zeros(split_k * slots * tile_n, int)
-        for rank in range(split_k):
-            for row in range(owner, tile_m, split_k):
-                at = (rank * slots + row // split_k) * tile_n
-                written[at : at + tile_n] += 1
-        assert written.max() <= 1
-        assert written.sum() == split_k * len(range(owner, tile_m, split_k)) * tile_n
+@pytest.mark.parametrize(("tile_m", "tile_n"), [(8, 24), (8, 128), (16, 48), (32, 16), (64, 64), (128, 96)])
+def test_units_fill_their_slots_once_and_owners_wait_for_all_of_them(tile_m: int, tile_n: int, split_k: int) -> None:
+    """``send``, ``owned_units`` and ``finish`` of the kernel, for every number of tokens in the tile."""
+    unit_rows = min(tile_m, UNIT_ROWS)
+    across = tile_n // UNIT_COLUMNS
+    units = tile_m // unit_rows * across
+    slots = -(-units // split_k)
+    config = RouterConfig(tile_m=tile_m, tile_n=tile_n, split_k=split_k, stages=2)
+    alone = RouterConfig(tile_m=tile_m, tile_n=tile_n, stages=2)
+    room = config.shared_bytes(2) - alone.shared_bytes(2)
+    assert room == split_k * slots * unit_rows * UNIT_COLUMNS * 4
+    for rows in range(1, tile_m + 1):
+        received = np.zeros((split_k, split_k, slots), int)  # owner, rank, slot
+        for warp in range(-(-tile_m // unit_rows)):
+            if warp * unit_rows >= rows:
+                continue
+            for j in range(across):
+                unit = warp * across + j
+                received[unit % split_k, :, unit // split_k] += 1
+        assert received.max() == 1
+        scores = np.zeros((tile_m, tile_n), int)
+        for owner in range(split_k):
+            owned = (-(-rows // unit_rows) * across - owner + split_k - 1) // split_k
+            assert received[owner].sum() == split_k * owned  # what its barrier expects
+            for slot in range(owned):
+                row, column = divmod(slot * split_k + owner, across)
+                scores[
+                    row * unit_rows : (row + 1) * unit_rows, column * UNIT_COLUMNS : (column + 1) * UNIT_COLUMNS
+                ] += 1
+        assert (scores[:rows] == 1).all()
+
+
+@pytest.mark.parametrize("k", [8, 64, 72, 200, 1024])
+def test_blocks_hold_the_terms(k: int) -> None:
+    """The copy engine's box at (0, n, term, block) of the blocks is the box at (64 block, n, term) of the terms."""
+    weight = split_router_weight(torch.randn(16, k), terms=3)
+    count = -(-k // BLOCK)
+    assert weight.blocks.shape == (count, 3, 16, BLOCK)
+    padded = torch.zeros(3, 16, count * BLOCK, dtype=torch.bfloat16)
+    padded[:, :, :k] = weight.terms
+    for block in range(count):
+        assert torch.equal(weight.blocks[block], padded[:, :, block * BLOCK : (block + 1) * BLOCK])
 
 
 @pytest.mark.parametrize("split_k", PARAMETERS["split_k"])

@@ -10,7 +10,8 @@ from workbench.errors import InvalidArgument
 from workbench.ops.library import define
 from workbench.ops.router_gemm import cuda
 from workbench.ops.router_gemm.checks import check_arguments, check_step
-from workbench.ops.router_gemm.config import RouterConfig, default_config
+from workbench.ops.router_gemm.config import RouterConfig
+from workbench.ops.router_gemm.default import default_config
 from workbench.ops.router_gemm.providers import resolve
 from workbench.ops.router_gemm.torch_products import product
 from workbench.ops.router_gemm.weight import RouterWeight
@@ -20,7 +21,7 @@ _HOPPER = (9, 0)
 
 def _launch(
     x: torch.Tensor,
-    terms: torch.Tensor,
+    blocks: torch.Tensor,
     out: torch.Tensor,
     early: bool,
     tile_m: int,
@@ -32,16 +33,16 @@ def _launch(
     pdl: bool,
 ) -> None:
     if tile_m == 0:  # decided here, for only here M is a number when a compiled function takes any M
-        (m, k), (count, n) = x.shape, terms.shape[:2]
+        (m, k), (_, count, n, _) = x.shape, blocks.shape
         config = default_config(m, n, k, count, cuda.sm_count(x.device))
     else:
         config = _config(tile_m, tile_n, stages, split_k, multicast, promote, pdl)
-    cuda.launch(config, x=x, terms=terms, out=out, early=early)
+    cuda.launch(config, x=x, blocks=blocks, out=out, early=early)
 
 
 _router_gemm = define(
     "router_gemm",
-    "Tensor x, Tensor terms, Tensor(a!) out, bool early, "
+    "Tensor x, Tensor blocks, Tensor(a!) out, bool early, "
     "int tile_m, int tile_n, int stages, int split_k, int multicast, int promote, bool pdl",
     _launch,
 )
@@ -147,7 +148,7 @@ def _run_cuda(x: torch.Tensor, weight: RouterWeight, config: RouterConfig | None
         )
     check_step(x)
     given = (0, 0, 0, 0, 0, 0, True) if config is None else _checked(config, weight.num_terms)
-    _router_gemm(x, weight.terms, out, not weight.fresh, *given)
+    _router_gemm(x, weight.blocks, out, not weight.fresh, *given)
     weight.fresh = False
 
 

@@ -1,11 +1,10 @@
-"""Configurations of the router GEMM kernel: what can be set, what fits, and what is used by default."""
+"""Configurations of the router GEMM kernel: what can be set, and what fits."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any
 
 from workbench.errors import InvalidArgument
@@ -22,6 +21,9 @@ WARPGROUP_ROWS = 64
 COLUMNS = (32, 48, 64, 72, 96, 128, 144, 192, 256)
 """Widths of a wgmma that the kernel has: terms times experts of a tile."""
 
+UNIT_ROWS, UNIT_COLUMNS = 16, 8
+"""Tokens and experts of the units that the CTAs of a split of K divide a tile into."""
+
 TERMS = (2, 3)
 MOST_CLUSTER = 16
 SHARED_LIMIT = 232_448
@@ -31,7 +33,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "tile_m": (8, 16, 32, 64, 128),
     "tile_n": (16, 24, 32, 48, 64, 96, 128),
     "stages": tuple(range(2, 13)),
-    "split_k": (1, 2, 4, 8, 16),
+    "split_k": (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16),
     "multicast": (1, 2),
     "promote": (64, 128, 256, 512, 1024, 2048),
     "pdl": (True, False),
@@ -83,8 +85,11 @@ class RouterConfig:
         """Dynamic shared memory of a CTA, laid out as the kernel file draws it."""
         stage = (self.tile_m + terms * self.tile_n) * ROW_BYTES
         pad = max(0, max(self.tile_m, WARPGROUP_ROWS) * ROW_BYTES - stage)
-        parts = 0 if self.split_k == 1 else self.split_k * -(-self.tile_m // self.split_k) * self.tile_n * 4
-        return self.stages * stage + pad + parts + 16 * self.stages
+        rows = min(self.tile_m, UNIT_ROWS)
+        units = self.tile_m // rows * self.tile_n // UNIT_COLUMNS
+        slots = -(-units // self.split_k)
+        parts = 0 if self.split_k == 1 else self.split_k * slots * rows * UNIT_COLUMNS * 4
+        return self.stages * stage + pad + parts + 16 * self.stages + 16
 
     def why_invalid(self, terms: int) -> str | None:
         """Why this configuration cannot run a weight of so many terms, in words; None when it can."""
@@ -155,61 +160,3 @@ def most_stages(config: RouterConfig, terms: int, shared_bytes: int = SHARED_LIM
     fixed = RouterConfig(**{**config.to_dict(), "stages": 0}).shared_bytes(terms)
     stage = (config.tile_m + terms * config.tile_n) * ROW_BYTES + 16
     return min(12, (shared_bytes - fixed) // stage)
-
-
-_TENSOR_COLUMNS = 2
-"""Columns of a 64 x 16 by 16 x N product that an SM multiplies in a cycle."""
-
-_LOAD_BYTES = 40
-"""Bytes from L2 to an SM in a cycle."""
-
-_FIXED_CYCLES = 2500
-"""Of a CTA, besides its blocks: start, first copies, writing the scores."""
-
-_EXCHANGE_CYCLES = 1500
-"""Of split K, besides moving the partial sums."""
-
-_EXCHANGE_BYTES = 16
-"""Bytes of partial sums that an SM moves in a cycle."""
-
-
-def estimated_cycles(config: RouterConfig, m: int, n: int, k: int, terms: int, sms: int) -> float:
-    """Roughly how long a product takes, to compare configurations: waves of CTAs that multiply or load, fixed parts."""
-    waves = -(-config.tiles(m, n) * config.cluster // sms)
-    warpgroups = max(1, config.tile_m // WARPGROUP_ROWS)
-    multiply = warpgroups * (BLOCK // 16) * terms * config.tile_n / _TENSOR_COLUMNS
-    load = (config.tile_m + terms * config.tile_n / config.multicast) * ROW_BYTES / _LOAD_BYTES
-    blocks = -(-k // (BLOCK * config.split_k))
-    exchange = 0.0
-    if config.split_k > 1:
-        exchange = _EXCHANGE_CYCLES + min(config.tile_m, m) * config.tile_n * 4 / _EXCHANGE_BYTES
-    return waves * (blocks * max(multiply, load) + _FIXED_CYCLES + exchange)
-
-
-@lru_cache(maxsize=4096)
-def default_config(m: int, n: int, k: int, terms: int = 2, sms: int = 132) -> RouterConfig:
-    """The configuration used when none is given: the least :func:`estimated_cycles` among tiles that hold all tokens,
-    or 128 of them.
-
-    Parameters
-    ----------
-    m, n, k : int
-        Tokens, experts, hidden size.
-    terms : int
-        Terms of the weight, 2 or 3.
-    sms : int
-        SMs of the GPU.
-    """
-    tile_m = next((tile for tile in PARAMETERS["tile_m"] if tile >= m), 128)
-    promote = 1024 if terms == 2 else 128
-    blocks = -(-k // BLOCK)
-    found: list[RouterConfig] = []
-    for tile_n, split_k, multicast in itertools.product(
-        *(PARAMETERS[name] for name in ("tile_n", "split_k", "multicast"))
-    ):
-        draft = RouterConfig(tile_m=tile_m, tile_n=tile_n, split_k=split_k, multicast=multicast, promote=promote)
-        stages = min(most_stages(draft, terms), max(2, -(-blocks // split_k)))
-        config = RouterConfig(**{**draft.to_dict(), "stages": stages})
-        if config.why_invalid(terms) is None and split_k <= blocks and (multicast == 1 or m > tile_m):
-            found.append(config)
-    return min(found, key=lambda config: estimated_cycles(config, m, n, k, terms, sms))

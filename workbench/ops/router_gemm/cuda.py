@@ -13,7 +13,7 @@ from workbench.gpu.ahead import Job
 from workbench.gpu.compile import CompiledKernel
 from workbench.gpu.launch import Kernel
 from workbench.ops.router_gemm.checks import check_addresses
-from workbench.ops.router_gemm.config import BLOCK, RouterConfig
+from workbench.ops.router_gemm.config import BLOCK, ROW_BYTES, RouterConfig
 
 SOURCE = "router_gemm/router_gemm.cu"
 
@@ -60,6 +60,13 @@ def _tensor_map(
     return _TENSOR_MAP.from_buffer_copy(ctypes.string_at(described.getPtr(), ctypes.sizeof(_TENSOR_MAP)))
 
 
+def _weight_map(config: RouterConfig, address: int, n: int, terms: int, blocks: int) -> ctypes.Array[ctypes.c_uint64]:
+    """Describe the blocks of a weight; a box holds a tile's rows of every term, or one CTA's share of one term's."""
+    strides = (ROW_BYTES, n * ROW_BYTES, terms * n * ROW_BYTES)
+    box = (BLOCK, config.tile_n // config.multicast, terms if config.multicast == 1 else 1, 1)
+    return _tensor_map(address, (BLOCK, n, terms, blocks), strides, box)
+
+
 def job(config: RouterConfig, terms: int = 2, out_dtype: torch.dtype = torch.float32) -> Job:
     """What to compile for one configuration, to be done now or ahead.
 
@@ -103,15 +110,23 @@ def sm_count(device: torch.device) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
-def launch(config: RouterConfig, *, x: torch.Tensor, terms: torch.Tensor, out: torch.Tensor, early: bool) -> None:
+def launch(config: RouterConfig, *, x: torch.Tensor, blocks: torch.Tensor, out: torch.Tensor, early: bool) -> None:
     """Launch on torch's current stream. The caller checked the arguments (see ``api``), all but their addresses.
+
+    Parameters
+    ----------
+    config : RouterConfig
+    x, blocks, out : tensor
+        Activations [M, K]; ``RouterWeight.blocks``; scores [M, N].
+    early : bool
+        Whether the weight is older than the kernel ahead in the stream.
 
     Raises
     ------
     InvalidArgument
         For a tensor that does not begin at a multiple of 16 bytes.
     """
-    (m, k), (count, n) = x.shape, terms.shape[:2]
+    (m, k), (_, count, n, _) = x.shape, blocks.shape
     if m == 0:
         return
     check_addresses(x=x.data_ptr(), out=out.data_ptr())
@@ -119,11 +134,11 @@ def launch(config: RouterConfig, *, x: torch.Tensor, terms: torch.Tensor, out: t
     row = x.stride(0) * 2 if m > 1 else k * 2
     parameters = Parameters(
         _tensor_map(x.data_ptr(), (k, m), (row,), (BLOCK, config.tile_m)),
-        _tensor_map(terms.data_ptr(), (k, n, count), (k * 2, n * k * 2), (BLOCK, config.tile_n // config.multicast, 1)),
+        _weight_map(config, blocks.data_ptr(), n, count, blocks.shape[0]),
         out.data_ptr(),
         m,
         n,
-        -(-k // BLOCK),
+        blocks.shape[0],
         -(-n // config.tile_n),
         config.tiles(m, n),
         early and config.pdl,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from workbench.errors import InvalidArgument, StaleWeight
+from workbench.ops.router_gemm.config import BLOCK
 
 ROUNDINGS = ("nearest", "truncate")
 SCALE = 256.0
@@ -22,6 +23,14 @@ def _split_into(weight: torch.Tensor, rounding: str, terms: torch.Tensor) -> Non
     for term in terms:
         term.copy_(rest if rounding == "nearest" else (rest.view(torch.int32) & _UPPER_HALF).view(torch.float32))
         rest = (rest - term.float()) * SCALE
+
+
+def _block(terms: torch.Tensor, blocks: torch.Tensor) -> None:
+    """Write terms [terms, N, K] into blocks [ceil(K / 64), terms, N, 64], whose end past K stays as it is."""
+    whole = terms.shape[2] // BLOCK * BLOCK
+    blocks[: whole // BLOCK].copy_(terms[:, :, :whole].unflatten(2, (-1, BLOCK)).permute(2, 0, 1, 3))
+    if whole < terms.shape[2]:
+        blocks[-1, :, :, : terms.shape[2] - whole].copy_(terms[:, :, whole:])
 
 
 def _check(weight: torch.Tensor) -> None:
@@ -52,6 +61,9 @@ class RouterWeight:
     terms : bf16 tensor [terms, N, K]
         ``weight = terms[0] + terms[1] / 256 (+ terms[2] / 65536)``. Its memory never moves, so a graph captured with it
         stays right after :meth:`update_`.
+    blocks : bf16 tensor [ceil(K / 64), terms, N, 64]
+        The terms once more, in the order in which the CUDA kernel reads them: every copy of it is one run of bytes, where
+        rows of K would be as many pieces. Zero past K.
     rounding : str
         ``"nearest"`` or ``"truncate"``.
     fresh : bool
@@ -60,6 +72,7 @@ class RouterWeight:
 
     weight: torch.Tensor = field(repr=False)
     terms: torch.Tensor = field(repr=False)
+    blocks: torch.Tensor = field(repr=False)
     rounding: str
     fresh: bool = True
     _seen: tuple[int, int | None] = field(default=(0, None), repr=False)
@@ -92,22 +105,24 @@ class RouterWeight:
             )
         with torch.no_grad():
             _split_into(weight.detach(), self.rounding, self.terms)
+            _block(self.terms, self.blocks)
         self.weight, self.fresh = weight, True
         self._seen = (weight.data_ptr(), _version(weight))
         return self
 
     def verify(self, weight: torch.Tensor) -> bool:
-        """Whether the terms are those of ``weight``, by its contents; synchronises.
+        """Whether terms and blocks are those of ``weight``, by its contents; synchronises.
 
         Sees what :meth:`check_fresh` cannot: changes through ``weight.data`` and of inference tensors.
         """
         _check(weight)
         if tuple(weight.shape) != self.shape:
             return False
-        expected = torch.empty_like(self.terms, device=weight.device)
-        with torch.no_grad():
-            _split_into(weight.detach(), self.rounding, expected)
-        return bool(torch.equal(expected.view(torch.int16), self.terms.view(torch.int16).to(weight.device)))
+        expected = split_router_weight(weight.detach(), self.rounding, self.num_terms)
+        return all(
+            torch.equal(want.view(torch.int16), have.view(torch.int16).to(weight.device))
+            for want, have in ((expected.terms, self.terms), (expected.blocks, self.blocks))
+        )
 
     def check_fresh(self) -> None:
         """Check that the weight was not changed or moved since the split, as far as torch tells.
@@ -156,4 +171,5 @@ def split_router_weight(weight: torch.Tensor, rounding: str = "nearest", terms: 
     if terms not in (2, 3):
         raise InvalidArgument(f"terms is {terms!r}; give 2, or 3 for scores within FP32 rounding.")
     memory = torch.empty((terms, *weight.shape), dtype=torch.bfloat16, device=weight.device)
-    return RouterWeight(weight, memory, rounding).update_(weight)
+    blocks = memory.new_zeros((-(-weight.shape[1] // BLOCK), terms, weight.shape[0], BLOCK))
+    return RouterWeight(weight, memory, blocks, rounding).update_(weight)

@@ -1,0 +1,56 @@
+"""One router product to be measured: its shape, bytes and operations. Needs neither torch nor a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.records import Workload
+
+TOKENS = (1, 16, 48, 64, 96, 128, 208, 256, 512, 1024, 2048, 4096, 8192)
+"""Tokens of the rows of a table."""
+
+SHAPES = {
+    "Hy3": (4096, 192),
+    "LongCat-Flash Chat": (6144, 768),
+    "LongCat-Flash Lite": (3072, 384),
+    "DeepSeek-V3": (7168, 256),
+    "Qwen3-235B-A22B": (4096, 128),
+    "Qwen3-30B-A3B": (2048, 128),
+}
+"""K and N of the routers of models."""
+
+
+@dataclass(frozen=True)
+class RouterCase:
+    """One product, ``[m, k]`` times ``[n, k]`` transposed.
+
+    Attributes
+    ----------
+    m, n, k : int
+        Tokens, experts, hidden size.
+    """
+
+    m: int
+    n: int
+    k: int
+
+    @property
+    def name(self) -> str:
+        """As records call it."""
+        return f"M{self.m}-K{self.k}-N{self.n}"
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of the activations and of two bf16 terms of the weight."""
+        return 2 * self.m * self.k + 4 * self.n * self.k
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions of two products."""
+        return 4 * self.m * self.n * self.k
+
+    @property
+    def workload(self) -> Workload:
+        """The case as a record has it."""
+        models = [model for model, shape in SHAPES.items() if shape == (self.k, self.n)]
+        return Workload(case=self.name, dtype="bf16", m=self.m, n=self.n, k=self.k, model=models[0] if models else None)
