@@ -2,7 +2,8 @@
 
     python tools/screenshots.py [--output FOLDER] [--trace FILE]
 
-Without a trace the sample that ships with the workbench is used.
+Without a trace the sample that ships with the workbench is used. The pictures of a timeline show a recorded one;
+without a record of it they are left out, and the last line says so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from jupyter_page import chromium, jupyter_lab, open_notebook, write_notebook  # noqa: E402
 
 from workbench import settings  # noqa: E402
+from workbench.widgets.schedule.session import Session  # noqa: E402
 
 TRACE = """
 from workbench import ScheduleExplorer
@@ -39,11 +41,19 @@ from workbench.workloads import lognormal
 ScheduleExplorer(lognormal(2048, median=900, sigma=1.1, seed=2), policy_a="balanced", policy_b="hpc-ops")
 """
 
+# A recorded timeline over its plan, and the recorded times of the same batch below.
+CASE = "2x32K+30x4K"
+RECORDED = {"policy_a": "hpc-ops", "policy_b": "fixed_splits(8)", "ctas_per_sm": 1, "timeline": "recorded"}
+TIMELINE = f"""
+from workbench import ScheduleExplorer
+ScheduleExplorer({CASE!r}, **{RECORDED!r})
+"""
+
 SCALE = 1.5
 
 
-def shoot(folder: Path, cell: str, path: Path, *, dark: bool = False) -> None:
-    """Run one cell and photograph the explorer that it shows, with the card of one chunk open."""
+def shoot(folder: Path, cell: str, path: Path, *, dark: bool = False, panel: int = 1) -> None:
+    """Run one cell and photograph the explorer that it shows, with the card of a chunk of one panel open."""
     executable = settings.chromium()
     if executable is None:
         raise SystemExit("no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM")
@@ -57,19 +67,20 @@ def shoot(folder: Path, cell: str, path: Path, *, dark: bool = False) -> None:
         )
         if page.locator(".wb-strip:visible").count():
             page.wait_for_function("() => document.querySelector('.wb-strip .wb-note').textContent.startsWith('worst')")
-        plot = page.locator(".wb-overlay").nth(1)
+        page.locator(".wb-figures:visible").wait_for()
+        plot = page.locator(".wb-overlay").nth(panel)
         box = plot.bounding_box()
         assert box is not None
-        found = page.evaluate(LONGEST)
+        found = page.evaluate(LONGEST, panel)
         page.mouse.move(box["x"] + found[0], box["y"] + found[1])
         page.locator(".wb-card").wait_for()
         page.locator(".wb-explorer").screenshot(path=str(path))
 
 
-# A point in the selected request's tallest block of panel B, found by its colour on the canvas.
+# A point in the selected request's tallest block of a panel, found by its colour on the canvas.
 LONGEST = """
-() => {
-  const canvas = document.querySelectorAll(".wb-plot canvas:first-child")[1];
+(panel) => {
+  const canvas = document.querySelectorAll(".wb-plot canvas:first-child")[panel];
   const ratio = window.devicePixelRatio;
   const style = getComputedStyle(document.querySelector(".wb-explorer")).getPropertyValue("--wb-request-0").trim();
   const want = [1, 3, 5].map((at) => parseInt(style.slice(at, at + 2), 16));
@@ -96,9 +107,14 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     trace = TRACE.format(path=str(Path(arguments.trace).resolve()) if arguments.trace else "")
-    for name, cell, dark in (("light", trace, False), ("dark", trace, True), ("2048-requests", MANY, False)):
+    pictures = [("light", trace, False, 1), ("dark", trace, True, 1), ("2048-requests", MANY, False, 1)]
+    if recorded := bool(Session(CASE, **RECORDED).measured()):
+        pictures += [("timeline-light", TIMELINE, False, 0), ("timeline-dark", TIMELINE, True, 0)]
+    for name, cell, dark, panel in pictures:
         with tempfile.TemporaryDirectory() as folder:
-            shoot(Path(folder), cell, arguments.output / f"explorer-{name}.png", dark=dark)
+            shoot(Path(folder), cell, arguments.output / f"explorer-{name}.png", dark=dark, panel=panel)
+    if not recorded:
+        print(f"no timeline of {CASE} under {RECORDED['policy_a']} is recorded: pictures of it are left out")
 
 
 if __name__ == "__main__":

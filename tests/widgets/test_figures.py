@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from workbench import ScheduleExplorer
 from workbench.records import Environment, Provenance, ReferenceRecord, Store, TimingRecord, Workload
 from workbench.schedule import cost_model, plan_decode
 from workbench.widgets import text
@@ -159,6 +160,32 @@ def test_an_empty_store_and_a_broken_record_are_told(tmp_path, store):
     card = card_of(store)
     assert len(card.lines) == 9
     assert path.name in card.problem
+
+
+def test_what_is_recorded_later_is_found_when_asked_for(store):
+    explorer = ScheduleExplorer(CASE, store=store, ctas_per_sm=1)
+    count = len(explorer.figures)
+    store.add(timing(12.0, policy="lpt"))
+    assert len(explorer.figures) == count
+    number = explorer.frame["number"]
+    explorer.reload_records()
+    assert len(explorer.figures) == count + 1
+    assert explorer.frame["number"] == number + 1
+
+
+@pytest.mark.parametrize("value", ["auto", None, -1, 0, True, 2.5, [1], 10**9], ids=repr)
+def test_whatever_a_configuration_holds_the_card_stands(store, value):
+    store.add(timing(8.0, ctas_per_sm=value, tile=value, num_ctas=value))
+    card = card_of(store)
+    assert card.lines[0].median == "8.0"
+    json.dumps([offer.changes for offer in card.offers])
+
+
+def test_lengths_beside_an_odd_name_are_read_with_care(store):
+    for number, lengths in enumerate(([5, "x"], [], [[1, 2], [3]], "64x", [0], [700, 9])):
+        store.add(timing(8.0, workload=work(f"odd-{number}", lengths=lengths)))
+    assert card_of(store, [700, 9]).lines[0].median == "8.0"
+    assert "odd-" in card_of(store).problem
 
 
 def test_only_references_or_only_a_floor(tmp_path):

@@ -195,6 +195,11 @@ class ScheduleExplorer(anywidget.AnyWidget):
         """Recorded times of the workload on this GPU, ours and others', fastest first; empty where there is none."""
         return self.session.library.figures(self.session.shown)
 
+    def reload_records(self) -> None:
+        """Look through the stores again, for what was recorded since this explorer was made."""
+        self.session.library.reload()
+        self.redraw()
+
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """KV lengths of the step, int64 [batch], tokens."""

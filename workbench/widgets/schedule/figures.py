@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -191,8 +191,8 @@ def _detail(figure: Figure, count: int) -> str:
     """How it was built: the two settings of the screen first; of others, the software."""
     config = figure.config
     parts = [figure.software] if figure.software else []
-    if "ctas_per_sm" in config:
-        parts.append(f"{text.plural(int(config['ctas_per_sm']), 'CTA')} an SM")
+    if (ctas := _whole(config, "ctas_per_sm")) is not None:
+        parts.append(f"{text.plural(ctas, 'CTA')} an SM")
     if "tile" in config:
         parts.append(f"tile {config['tile']}")
     parts += [f"{name.replace('_', ' ')} {value}" for name, value in sorted(config.items()) if _is_number(name, value)]
@@ -208,6 +208,12 @@ def _detail(figure: Figure, count: int) -> str:
     return ", ".join(parts)
 
 
+def _whole(config: Mapping[str, Any], name: str) -> int | None:
+    """A whole number above 0 of a configuration; None for anything else that a record may hold there."""
+    value = config.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
 def _is_number(name: str, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and name not in ("ctas_per_sm", "tile")
 
@@ -216,9 +222,10 @@ def _modelled(session: Session, figure: Figure) -> str:
     """The call by the cost model for the plan that was measured: its own CTAs and tile, not those on screen."""
     state = session.state
     arguments: dict[str, Any] = state.plan_arguments()
-    resident = state.gpu.sms * int(figure.config.get("ctas_per_sm", state.ctas_per_sm))
-    arguments["num_ctas"] = int(figure.config.get("num_ctas", resident))
-    arguments["tile"] = int(figure.config.get("tile", state.tile))
+    config = figure.config
+    resident = state.gpu.sms * (_whole(config, "ctas_per_sm") or state.ctas_per_sm)
+    arguments["num_ctas"] = _whole(config, "num_ctas") or resident
+    arguments["tile"] = _whole(config, "tile") or state.tile
     try:
         plan = plan_decode(session.lengths, policy=session.policy(figure.policy), **arguments)
     except WorkbenchError:  # a policy that this version does not have
@@ -232,10 +239,11 @@ def _as_measured(session: Session, best: Sequence[tuple[Figure, int]]) -> tuple[
     if ours is None:
         return ()
     names = ("ctas_per_sm", "tile")
-    changes = {n: ours.config[n] for n in names if n in ours.config and ours.config[n] != getattr(session.state, n)}
+    built = {name: _whole(ours.config, name) for name in names}
+    changes = {name: value for name, value in built.items() if value not in (None, getattr(session.state, name))}
     if not changes:
         return ()
-    words = {"ctas_per_sm": text.plural(int(changes.get("ctas_per_sm", 0)), "CTA") + " an SM",
+    words = {"ctas_per_sm": text.plural(changes.get("ctas_per_sm") or 0, "CTA") + " an SM",
              "tile": f"tile {changes.get('tile')}"}  # fmt: skip
     return (Offer("Plan as measured: " + ", ".join(words[name] for name in changes), changes),)
 

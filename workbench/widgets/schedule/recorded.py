@@ -128,11 +128,28 @@ class Library:
             try:
                 found[case] = workloads.parse_lengths(case)
             except WorkbenchError:  # named by something else than its lengths, which then are in the document
-                record = self._watched(partial(self.store.read, path))
-                given = record.workload.parameters.get("lengths") if record is not None else None
-                if isinstance(given, list):
-                    found[case] = np.array(given, np.int64)
+                if (lengths := self._lengths_in(path)) is not None:
+                    found[case] = lengths
         return found
+
+    def _lengths_in(self, path: str) -> Lengths | None:
+        """The lengths that a document holds beside its name, if they can be used."""
+        record = self._watched(partial(self.store.read, path))
+        if record is None or "lengths" not in record.workload.parameters:
+            return None
+        try:
+            return workloads.as_lengths(record.workload.parameters["lengths"])
+        except WorkbenchError as error:
+            self.problem = f"{path}: {error}"
+            return None
+
+    def reload(self) -> None:
+        """Forget everything, so that what was recorded since is found."""
+        self.problem = ""
+        self._found.clear()
+        self._timelines.clear()
+        for name in ("rows", "cases"):
+            self.__dict__.pop(name, None)
 
     def case_of(self, lengths: Lengths) -> str:
         """The case that has exactly these lengths in this order, or ""."""
