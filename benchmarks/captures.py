@@ -44,15 +44,18 @@ CELL = """
 import asyncio, json, time
 from workbench.capture import capture
 
-began = time.monotonic()
-handle = capture("attention_decode", {config!r}, {case!r}, policy="balanced", store={store!r})
+began, stages = time.monotonic(), []
+handle = capture(
+    "attention_decode", {config!r}, {case!r}, policy="balanced", store={store!r},
+    on_progress=lambda now: stages.append((now.stage, now.seconds)),
+)
 longest, before = 0.0, time.monotonic()
 while not handle.done():
     await asyncio.sleep(0.02)
     now = time.monotonic()
     longest, before = max(longest, now - before), now
 captured = await handle
-said = {{"seconds": time.monotonic() - began, "longest_gap_s": longest, "path": str(captured.path)}}
+said = {{"seconds": time.monotonic() - began, "longest_gap_s": longest, "stages": stages}}
 open({result!r}, "w").write(json.dumps(said))
 """
 
@@ -73,6 +76,7 @@ def one_from_a_notebook(store: Path) -> dict[str, Any]:
     result.unlink()
     said |= {"with_kernel_start_s": time.monotonic() - began, "limit_s": NOTEBOOK_LIMIT}
     print(f"notebook: {said['seconds']:.1f} s, event loop still for {said['longest_gap_s'] * 1000:.0f} ms at most")
+    print("  " + ", ".join(f"{stage} at {seconds:.1f} s" for stage, seconds in said["stages"]), flush=True)
     return said
 
 

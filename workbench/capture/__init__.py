@@ -4,7 +4,7 @@
 `api`                 `capture` one configuration, `request` to describe it
 `batch`               `capture_batch`: many, resumable
 `handle`              `Handle`: progress, cancel, result, await
-`operators`           what can be captured: `register`, `operator_names`; adapters `attention`, `functions`
+`operators`           what can be captured: `register`, `operator_names`; adapters `attention`, `router`, `functions`
 `metrics`             `SETS` of counters by purpose, checked against the installed ncu
 `tools`               which ncu and which nsight-python are here
 `run`, `process`      one capture process; `jobs`: its folder; `failures`: why it failed

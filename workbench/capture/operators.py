@@ -108,6 +108,7 @@ class Operator(Protocol):
 _REGISTRY: dict[str, str] = {
     "attention_decode": "workbench.capture.attention:AttentionDecode",
     "function": "workbench.capture.functions:UserFunction",
+    "router_gemm": "workbench.capture.router:RouterGemm",
 }
 
 

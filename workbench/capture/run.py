@@ -69,6 +69,7 @@ def run_group(
     """
     first = requests[0]
     what = first.label if len(requests) == 1 else f"{first.label} and {len(requests) - 1} more"
+    progressed("looking for ncu and its metrics", 0, len(requests))
     tools = find_tools(settings.python) if first.counters else None
     usable, dropped = _metrics(first, tools)
     notes = (f"not known to ncu {tools.ncu_version}: {', '.join(dropped)}",) if tools and dropped else ()
