@@ -97,10 +97,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   Queries queries;
   bool busy = word(words, 3) > 0;
   // First the slabs of the first descriptor; those of others wait for their pages, which the queries need not wait for.
-  int filled = 0;
-#pragma unroll 1
-  for (; filled < min(STAGES, loader.now.steps); ++filled) loader.copy(p, s, filled, warp, lane);
+  int filled = 0, ready = min(STAGES, loader.now.steps);
+  if (ready) loader.copy(p, s, filled++, warp, lane);
   if (busy) queries.load(p, word(words, 0), word(words, 1), 0);
+#pragma unroll 1
+  for (; filled < ready; ++filled) loader.copy(p, s, filled, warp, lane);
   Lane place(lane);
   int stage = 0;        // of the next slab to use
   uint32_t parity = 0;  // of its barrier
@@ -194,7 +195,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   if (late > 1) late_at = blockIdx.x;
 #pragma unroll 1
   for (Descriptor d; late > 0; late_at = d.next) {
-    d = unpack(read_words(p, late_at, lane));
+    if (aside) words = read_words(p, late_at, lane);
+    d = unpack(words);
     if (!leads(d)) continue;
     float v_scale = p.v_scale ? __ldcg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
     uint64_t merging = TIMELINE ? ptx::global_nanoseconds() : 0;
