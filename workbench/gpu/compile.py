@@ -144,22 +144,7 @@ def compile_kernel(
     MissingDependency
         The compiler is not installed.
     """
-    if not isinstance(source, Source):
-        source = Source.file(source)
-    if not isinstance(entry, str) or not entry.strip():
-        raise InvalidArgument(f"entry is {entry!r}; give the kernel's name, such as 'saxpy' or 'decode<64, 4>'.")
-    if not isinstance(arch, str) or not _ARCH.fullmatch(arch):
-        raise InvalidArgument(f"arch is {arch!r}; give a target such as 'sm_90a' or 'sm_80'.")
-    if max_registers is not None and (type(max_registers) is not int or not 1 <= max_registers <= _MOST_REGISTERS):
-        raise InvalidArgument(f"max_registers is {max_registers!r}; give 1 to {_MOST_REGISTERS}, or None for no limit.")
-    constants = _constants(defines or {})
-    options: dict[str, Any] = {"arch": arch, "std": _STANDARD, "ptxas_options": ["-v"]}
-    options |= {"max_register_count": max_registers, "use_fast_math": fast_math, "lineinfo": line_info}
-    options |= {
-        "define_macro": list(constants.items()) or None,
-        "include_path": [*map(str, (*source.folders, *_toolkit_folders()))],
-    }
-    key = _key(source, entry, options)
+    source, constants, options, key = _request(source, entry, defines, arch, max_registers, fast_math, line_info)
     with _locks[key]:  # two threads that want the same kernel compile it once
         if key not in _memory:
             disk = DiskCache(cache_folder())
@@ -181,6 +166,49 @@ def compile_kernel(
                 from_cache=found is not None,
             )
         return _memory[key]
+
+
+def is_compiled(
+    source: Source | str | Path, entry: str, *, defines: Mapping[str, Define] | None = None, arch: str = DEFAULT_ARCH
+) -> bool:
+    """Whether :func:`compile_kernel` of the same would find it in memory or in the cache on disk.
+
+    Raises
+    ------
+    InvalidArgument, MissingDependency
+        As :func:`compile_kernel`.
+    """
+    key = _request(source, entry, defines, arch)[-1]
+    return key in _memory or DiskCache(cache_folder()).load(key) is not None
+
+
+def _request(
+    source: Source | str | Path,
+    entry: str,
+    defines: Mapping[str, Define] | None,
+    arch: str,
+    max_registers: int | None = None,
+    fast_math: bool = False,
+    line_info: bool = False,
+) -> tuple[Source, dict[str, str], dict[str, Any], str]:
+    """Checked: the source, the constants, the compiler's options, and the key of the result."""
+    if not isinstance(source, Source):
+        source = Source.file(source)
+    if not isinstance(entry, str) or not entry.strip():
+        raise InvalidArgument(f"entry is {entry!r}; give the kernel's name, such as 'saxpy' or 'decode<64, 4>'.")
+    if not isinstance(arch, str) or not _ARCH.fullmatch(arch):
+        raise InvalidArgument(f"arch is {arch!r}; give a target such as 'sm_90a' or 'sm_80'.")
+    if max_registers is not None and (type(max_registers) is not int or not 1 <= max_registers <= _MOST_REGISTERS):
+        raise InvalidArgument(f"max_registers is {max_registers!r}; give 1 to {_MOST_REGISTERS}, or None for no limit.")
+    constants = _constants(defines or {})
+    options: dict[str, Any] = {"arch": arch, "std": _STANDARD, "ptxas_options": ["-v"]}
+    options |= {"max_register_count": max_registers, "use_fast_math": fast_math, "lineinfo": line_info}
+    options |= {
+        "define_macro": list(constants.items()) or None,
+        "include_path": [*map(str, (*source.folders, *_toolkit_folders()))],
+    }
+    key = _key(source, entry, options)
+    return source, constants, options, key
 
 
 _memory: dict[str, CompiledKernel] = {}
