@@ -1,4 +1,4 @@
-"""How many clusters of CTAs this GPU runs at once, by CTAs a cluster: what `workbench.ops.router_gemm.cost.GPC_SMS` says.
+"""How many clusters of CTAs this GPU runs at once, by CTAs a cluster, beside what the router GEMM's cost model assumes.
 
     python benchmarks/clusters.py
 

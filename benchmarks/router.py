@@ -1,10 +1,11 @@
 """Time configurations of the router GEMM on this GPU beside cuBLAS in FP32, TF32 and bf16 and beside Triton.
 
-    python benchmarks/router.py [--write FILE.json] [--store FOLDER] [--most 8] [--shapes 4096,192/6144,768] [--tokens 1,64]
+    python benchmarks/router.py [--write FILE.json] [--store FOLDER] [--most 6] [--shapes 4096,192/6144,768]
+                                [--tokens 1,64] [--rounds 15]
 
 Measures as ``workbench bench router`` does, but also the configurations that the cost model ranks first: with
-``router_tuning.py`` the table of defaults is made from the file. Of our kernel the store keeps the fastest configuration
-of each row and the default.
+``router_tuning.py`` the table of defaults is made from the file. Of our kernel the store keeps the default and the
+fastest configuration of each row.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def promising(case: RouterCase, most: int, sms: int) -> list[RouterConfig]:
 
 def row_of(case: RouterCase, outcome: Outcome) -> dict[str, Any]:
     """A timed outcome as plain data."""
-    assert outcome.timing is not None and outcome.errors is not None
+    assert outcome.timing is not None
+    assert outcome.errors is not None
     low, high = outcome.timing.interval_us(draws=300)
     ours = outcome.provider if isinstance(outcome.provider, CudaRouter) else None
     return {

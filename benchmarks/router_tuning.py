@@ -45,14 +45,8 @@ def table_of(document: dict[str, Any]) -> TunedTable:
         config, median = min(timed, key=lambda entry: entry[1])
         shapes[k, n].append(Row(m, round(median, 3), config))
     said = document["environment"]
-    return TunedTable(
-        said["gpu"],
-        said["date"],
-        said["sms"],
-        2,
-        said["source_digest"],
-        {key: tuple(rows) for key, rows in shapes.items()},
-    )
+    fastest = {key: tuple(rows) for key, rows in shapes.items()}
+    return TunedTable(said["gpu"], said["date"], said["sms"], 2, said["source_digest"], fastest)
 
 
 def loss(measured: Measured, constants: Constants) -> float:

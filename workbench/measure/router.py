@@ -24,7 +24,6 @@ from workbench.ops.router_gemm import (
     router_reference,
     split_router_weight,
 )
-from workbench.ops.router_gemm.triton import default_triton_config
 
 SETS_BYTES = 150_000_000
 """Bytes of the inputs in all sets of a case together, at least: more than twice the L2 cache of an H200."""

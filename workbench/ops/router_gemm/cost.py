@@ -1,8 +1,8 @@
 """What a configuration of the router GEMM costs, roughly: to rank configurations of shapes that were not measured.
 
 A wave of CTAs multiplies or loads block after block, whichever takes longer; besides that it starts, fills its ring and
-exchanges partial sums. The constants are fitted to measurements on an H200 by ``benchmarks/router_tuning.py``, which also
-says how far the pick of the model is from the best measured one.
+exchanges partial sums. The constants are fitted to measurements on an H200 by ``benchmarks/router_tuning.py``, which
+also says how far the pick of the model is from the best measured one.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def estimated_us(
     warpgroups = max(1, config.tile_m // WARPGROUP_ROWS)
     multiply = shared_by * warpgroups * (BLOCK // 16) * terms * config.tile_n / c.columns
     load = shared_by * (config.tile_m + terms * config.tile_n / config.multicast) * ROW_BYTES / c.load_bytes
-    blocks = -(-(-(-k // BLOCK)) // config.split_k)
+    blocks = -(-k // (BLOCK * config.split_k))
     beyond = max(0, blocks * (waves if config.split_k == 1 else 1) - config.stages)
     starved = beyond * max(0.0, c.latency_us / (config.stages - 1) - max(multiply, load, c.block_us))
     exchange = 0.0
@@ -107,7 +107,7 @@ def estimated_us(
 
 
 def candidates(m: int, k: int, terms: int) -> Iterator[RouterConfig]:
-    """Configurations worth ranking: tiles that hold all tokens, 64 or 128 of them; a ring of an SM or of half of one."""
+    """Configurations worth ranking: tiles that hold all tokens, 64 or 128; a ring that fills an SM, or half of one."""
     fitting = next((tile for tile in PARAMETERS["tile_m"] if tile >= m), 128)
     blocks = -(-k // BLOCK)
     for tile_m, tile_n, split_k, multicast in itertools.product(

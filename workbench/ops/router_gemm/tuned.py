@@ -1,4 +1,4 @@
-"""Configurations that were measured to be the fastest of their shape, and which of them serves a number of tokens between.
+"""Configurations that were measured to be the fastest, and which of them serves a number of tokens between two rows.
 
 The table is ``tuned.json`` beside this file, written by ``benchmarks/router_tuning.py`` from a measurement.
 """

@@ -62,8 +62,8 @@ class RouterWeight:
         ``weight = terms[0] + terms[1] / 256 (+ terms[2] / 65536)``. Its memory never moves, so a graph captured with it
         stays right after :meth:`update_`.
     blocks : bf16 tensor [ceil(K / 64), terms, N, 64]
-        The terms once more, in the order in which the CUDA kernel reads them: every copy of it is one run of bytes, where
-        rows of K would be as many pieces. Zero past K.
+        The terms once more, in the order in which the CUDA kernel reads them: what it copies at once is one run of
+        bytes, where rows of K would be as many pieces. Zero past K.
     rounding : str
         ``"nearest"`` or ``"truncate"``.
     fresh : bool
