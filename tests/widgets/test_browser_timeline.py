@@ -168,6 +168,27 @@ def test_recorded_times_are_those_of_the_store(page, view):
     assert rows.count() == len(card.lines)
 
 
+def test_recorded_times_of_another_screen_are_greyed_until_its_own_are_there(page, view):
+    section = view.locator(".wb-figures")
+    page.wait_for_function("() => document.querySelector('.wb-figures').getAttribute('aria-busy') === 'false'")
+    states = view.evaluate("""(root) => new Promise((resolve) => {
+        const node = root.querySelector('.wb-figures');
+        const seen = [];
+        new MutationObserver(() => {
+            seen.push([node.getAttribute('aria-busy'), node.querySelectorAll('[data-figure]').length]);
+            if (seen.at(-1)[0] === 'false') resolve(seen);
+        }).observe(node, { attributes: true, attributeFilter: ['aria-busy'] });
+        const menu = root.querySelector("select[aria-label='KV cache']");
+        menu.value = 'bf16';
+        menu.dispatchEvent(new Event('change'));
+    })""")
+    assert states[0][0] == "true"
+    bf16 = figures_card(ScheduleExplorer(CASE, **(SETTINGS | {"cache": "bf16"})).session)
+    section.get_by_text(bf16.sentence).wait_for()
+    press(page, view, "o")
+    assert section.get_attribute("aria-busy") == "false", "the order of the CTAs plays no part"
+
+
 def test_where_nothing_is_recorded_a_case_is_one_press_away(page, view):
     box = view.get_by_label("KV lengths: an expression or pasted numbers")
     after_frame(page, view, lambda: box.fill("3x32K+30x4K"))

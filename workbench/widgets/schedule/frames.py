@@ -96,6 +96,7 @@ def settings(session: Session, pasted: str) -> dict[str, Any]:
         "step_text": f"{state.step:,}",
         "steps_text": f"{len(workload):,}",
         "trace": workload.steps is not None,
+        "records_key": session.records_key,
         "capped": workload.trace is not None,
         "selection": session.selected,
         "selection_row": trace_row(session, session.selected),

@@ -102,11 +102,14 @@ class Library:
     ----------
     problem : str
         Why something could not be read; "" if nothing is known to be wrong.
+    version : int
+        How often the stores were looked through again.
     """
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store
         self.problem = ""
+        self.version = 0
         self._found: dict[tuple[object, ...], tuple[Figure, ...]] = {}
         self._timelines: dict[str, tuple[str, Timeline, str, str] | None] = {}
 
@@ -146,6 +149,7 @@ class Library:
     def reload(self) -> None:
         """Forget everything, so that what was recorded since is found."""
         self.problem = ""
+        self.version += 1
         self._found.clear()
         self._timelines.clear()
         for name in ("rows", "cases"):

@@ -229,6 +229,14 @@ class Session:
         state = self.state
         return Shown(self.lengths, state.gpu.name, state.cache, state.num_kv_heads, state.q_len)
 
+    @property
+    def records_key(self) -> str:
+        """Changes whenever the records may have something else to say of the screen."""
+        state = self.state
+        named = (state.policy_a, state.policy_b, state.gpu.name, state.cache, state.timeline)
+        values = (id(self.workload), id(self.timelines.own), self.library.version, state.step, *named)
+        return repr((*values, *state.plan_arguments().values()))
+
     def measured(self) -> dict[str, Measured]:
         """The timelines that are shown, by side."""
         state = self.state

@@ -21,18 +21,20 @@ export class Figures {
     link.listen("figures", (content) => this.#arrived(content));
   }
 
+  // What was said of another screen is greyed until this one's answer is here; a step that is passed over asks for nothing.
   show(frame) {
     this.frame = frame;
     show(this.node, frame.scene !== null && Boolean(this.card));
     clearTimeout(this.timer);
-    if (frame.scene) this.timer = setTimeout(() => this.#ask(), IDLE_MS);
+    const fresh = frame.settings.records_key === this.key;
+    this.node.setAttribute("aria-busy", !fresh);
+    if (frame.scene && !fresh) this.timer = setTimeout(() => this.#ask(), IDLE_MS);
   }
 
   close() {
     clearTimeout(this.timer);
   }
 
-  // A step that is passed over asks for nothing; what was known of another step is greyed until its own answer is here.
   #ask() {
     if (this.link.unsettled) return;
     this.link.ask("figures", { frame: this.frame.number });
@@ -47,6 +49,8 @@ export class Figures {
     if (frame !== this.frame.number) return;
     this.onTimelines(timelines);
     this.card = card;
+    this.key = this.frame.settings.records_key;
+    this.node.setAttribute("aria-busy", false);
     show(this.node, true);
     this.#draw();
   }
