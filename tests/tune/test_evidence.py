@@ -94,6 +94,16 @@ def test_more_rivals_and_looks_need_more_evidence():
     assert lows[0] > lows[-1]
 
 
+def test_a_winner_beats_every_rival():
+    """One rival that is clearly slower does not make up for one that is not."""
+    random = np.random.default_rng(6)
+    near = {name: tuple(10 + 0.5 * random.standard_normal(15)) for name in "ab"}
+    point = Point(8, (Block({**near, "slow": tuple(50 + 0.5 * random.standard_normal(15))}),))
+    verdict = compare(point, ("a", "b", "slow"))
+    assert verdict.winner is None
+    assert {verdict.leader, verdict.rival} == {"a", "b"}
+
+
 def test_a_tie_is_a_difference_that_cannot_matter():
     point = Point(8, (Block({"a": (10.0, 10.01) * 8, "b": (10.01, 10.0) * 8}),))
     verdict = compare(point, ("a", "b"), tolerance=0.01)

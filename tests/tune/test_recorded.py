@@ -63,7 +63,8 @@ def test_sglang_s_table_is_wrong_in_both_directions():
 
 def test_samples_come_before_references_and_the_newest_before_older(tmp_path):
     store = Store(tmp_path / "store")
-    store.add(reference(provider="cuda", workload=WORK, median_us=1.0, rel_error=2e-6))
+    newest = ENVIRONMENT.model_copy(update={"date": datetime.date(2027, 1, 1)})
+    store.add(reference(provider="cuda", workload=WORK, median_us=1.0, rel_error=2e-6, environment=newest))
     store.add(samples(9.0, 9.1, 9.2, 9.1, 9.0))
     later = ENVIRONMENT.model_copy(update={"date": datetime.date(2026, 12, 1)})
     store.add(samples(12.0, 12.1, 12.2, 12.1, 12.0, environment=later, configuration={"tile": 1}))
