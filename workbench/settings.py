@@ -82,6 +82,11 @@ def chromium() -> Path | None:
     return Path(found) if found else None
 
 
+def inherited_environment() -> dict[str, str]:
+    """All variables of this process, for a process that it starts; nothing here depends on them."""
+    return dict(os.environ)
+
+
 def jupyter_config_path() -> str:
     """``JUPYTER_CONFIG_PATH``: folders that Jupyter reads settings from besides its own; "" where there are none."""
     return os.environ.get("JUPYTER_CONFIG_PATH", "")

@@ -115,23 +115,23 @@ def environment(folder: JobFolder, ncu: Path | None) -> dict[str, str]:
     """
     home = settings.cache_dir() / "capture-home"
     home.mkdir(parents=True, exist_ok=True)
-    user = Path.home()
+    user, inherited = Path.home(), settings.inherited_environment()
     changed = {
         "HOME": str(home),
         "TMPDIR": str(folder.temporary),
         "PYTHONUSERBASE": site.getuserbase(),
         "PYTHONUNBUFFERED": "1",
-        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(user / ".cache")),
-        "TRITON_CACHE_DIR": os.environ.get("TRITON_CACHE_DIR", str(user / ".triton" / "cache")),
+        "XDG_CACHE_HOME": inherited.get("XDG_CACHE_HOME", str(user / ".cache")),
+        "TRITON_CACHE_DIR": inherited.get("TRITON_CACHE_DIR", str(user / ".triton" / "cache")),
         "WORKBENCH_CACHE_DIR": str(settings.cache_dir()),
         "MPLBACKEND": "agg",  # a notebook's own backend would start a kernel's machinery
     }
     ours = str(Path(workbench.__file__).resolve().parents[1])
-    changed["PYTHONPATH"] = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH", ""))))
+    changed["PYTHONPATH"] = os.pathsep.join(filter(None, (ours, inherited.get("PYTHONPATH", ""))))
     if ncu is not None:
-        changed["PATH"] = os.pathsep.join((str(ncu.parent), os.environ.get("PATH", os.defpath)))
+        changed["PATH"] = os.pathsep.join((str(ncu.parent), inherited.get("PATH", os.defpath)))
     # What one capture sets for itself must not reach another that is started from inside it.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("NSPY_")}
+    kept = {name: value for name, value in inherited.items() if not name.startswith("NSPY_")}
     return kept | changed
 
 
