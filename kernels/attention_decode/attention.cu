@@ -96,26 +96,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   int num_empty = __ldcg(p.header + kNumEmpty);
   Queries queries;
   bool busy = word(words, 3) > 0;
-  // First the slabs of the first descriptor; those of others wait for their pages, which the queries need not wait for.
-  int filled = 0, ready = min(STAGES, loader.now.steps);
-  if (ready) loader.copy(p, s, filled++, warp, lane);
+  loader.issue(p, s, 0, warp, lane);
   if (busy) queries.load(p, word(words, 0), word(words, 1), 0);
 #pragma unroll 1
-  for (; filled < ready; ++filled) loader.copy(p, s, filled, warp, lane);
+  for (int i = 1; i < STAGES; ++i) loader.issue(p, s, i, warp, lane);
   Lane place(lane);
   int stage = 0;        // of the next slab to use
   uint32_t parity = 0;  // of its barrier
   int at = blockIdx.x;
   int late = 0, late_at = 0;  // descriptors that lead once the bin is done: how many, the last of them
-  bool aside = true;          // the last one's own part lies in its slot, not in buffer 0
   // The descriptor after this one is known when this one begins, so that its queries can be asked for.
   int beyond = after;
   if (busy) {
     queries.store(s, p.scale);
     __syncthreads();
   }
-#pragma unroll 1
-  for (; filled < STAGES; ++filled) loader.issue(p, s, filled, warp, lane);
 
   while (busy) {
     int next = word(words, kNextWord);
@@ -164,13 +159,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
       Descriptor d = unpack(words);
       bool leader = leads(d);
       // At the end of the bin a leader goes on with what it has, unless others of the bin, which it may wait for, are due.
-      bool now = kPasses == 1 && leader && !has_after && late == 0;
+      bool now = leader && !has_after && late == 0;
       Close close = d.num_chunks == 1 ? Close::kOutput : now ? Close::kBuffer : Close::kSlot;
       combine(p, s, d, v_scale, pass, 0, close, (leader ? p.slots : 0) + d.slot_base + d.chunk);
       if (!last_pass || has_after) queries.store(s, p.scale);
       if (TIMELINE) combined = ptx::global_nanoseconds();
       __syncthreads();
-      if (leader && last_pass) ++late, late_at = at, aside = !now;
+      if (leader) {
+        if (now) lead(p, s, d, v_scale, pass, false, warp, lane);
+        else if (last_pass) ++late, late_at = at;
+      }
       if (kCombineInRing && warp < slabs) {  // the stage that held the combine buffer
         ptx::fence_copy_engine();
         __syncwarp();
@@ -180,8 +178,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
         if (threadIdx.x == 0 && last_pass) {
           uint64_t* row = p.timeline + int64_t(at) * kTimelineColumns;
           uint64_t ended = ptx::global_nanoseconds();
-          row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = ended;
+          row[0] = began, row[1] = arrived, row[2] = streamed, row[3] = combined, row[4] = now ? combined : ended;
           row[5] = ptx::sm_id(), row[6] = leader, row[7] = blockIdx.x;
+          if (now) row[8] = combined, row[9] = ended;
           began = ended;
         }
       }
@@ -193,15 +192,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, CTAS_PER_SM) attention_de
   }
   // Normally there is at most one: a contiguous fill gives a bin one piece that began in another bin.
   if (late > 1) late_at = blockIdx.x;
-#pragma unroll 1
   for (Descriptor d; late > 0; late_at = d.next) {
-    if (aside) words = read_words(p, late_at, lane);
-    d = unpack(words);
+    d = unpack(read_words(p, late_at, lane));
     if (!leads(d)) continue;
     float v_scale = p.v_scale ? __ldcg(p.v_scale + (p.v_scale_per_head ? d.kv_head : 0)) : 1.0f;
     uint64_t merging = TIMELINE ? ptx::global_nanoseconds() : 0;
-#pragma unroll 1
-    for (int pass = 0; pass < kPasses; ++pass) lead(p, s, d, v_scale, pass, aside, warp, lane);
+    for (int pass = 0; pass < kPasses; ++pass) lead(p, s, d, v_scale, pass, true, warp, lane);
     if constexpr (TIMELINE) {
       uint64_t* row = p.timeline + int64_t(late_at) * kTimelineColumns;
       if (threadIdx.x == 0) row[8] = merging, row[9] = ptx::global_nanoseconds();

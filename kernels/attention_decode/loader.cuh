@@ -82,7 +82,7 @@ struct Loader {
   // K scales come as one group of ordinary asynchronous copies a call, an empty one where there is nothing to copy.
   __device__ __forceinline__ void issue(const Params& p, const Shared& s, int stage, int warp, int lane) {
     if (step < now.steps || advance(p, warp, lane)) copy(p, s, stage, warp, lane);
-    else if constexpr (K_SCALE_PER_TOKEN) ptx::commit_copies();
+    if constexpr (K_SCALE_PER_TOKEN) ptx::commit_copies();
   }
 
   __device__ __forceinline__ void copy(const Params& p, const Shared& s, int stage, int warp, int lane) {
@@ -109,7 +109,6 @@ struct Loader {
         ptx::copy_box(to + kSlabBytes + box * kSlab * kBoxBytes, &p.v_map, barrier, dim, now.kv_head, in_page, page);
       }
     }
-    if constexpr (K_SCALE_PER_TOKEN) ptx::commit_copies();
     ++step;
   }
 };
