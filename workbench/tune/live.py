@@ -115,6 +115,9 @@ class LiveRouter:
         return x, split_router_weight(weight, terms=ROUTER_PROVIDERS[name].terms or 2)
 
     def _call(self, name: str, x: torch.Tensor, weight: RouterWeight) -> Callable[[], torch.Tensor]:
-        provider = ROUTER_PROVIDERS[name].runs_as
+        provider = str(ROUTER_PROVIDERS[name].runs_as)
+        if provider == "bf16":  # bf16 scores, as a linear layer gives them and as records have it
+            narrow = torch.empty((x.shape[0], self.n), dtype=torch.bfloat16, device=self._device)
+            return lambda: torch.mm(x, weight.terms[0].t(), out=narrow)
         out = torch.empty((x.shape[0], self.n), device=self._device)
-        return lambda: router_gemm(x, weight, provider=str(provider), out=out)
+        return lambda: router_gemm(x, weight, provider=provider, out=out)
