@@ -15,7 +15,7 @@ def invented(plan: DecodePlan, cost: CostModel, *, seed: int = 0) -> Timeline:
     """
     random = np.random.default_rng(seed)
     spans = plan.spans(cost)
-    sm_of_slot = random.permutation(np.arange(max(plan.num_ctas, plan.num_bins)) % cost.sms)
+    sm_of_slot = random.permutation(np.arange(plan.num_ctas) % cost.sms)
     pace = 1 + 0.04 * random.standard_normal(cost.sms)
     sm = sm_of_slot[spans.slot[plan.cta]]
     read = (spans.end_ns - spans.start_ns - spans.foot_ns) * np.maximum(pace[sm], 0.5)
