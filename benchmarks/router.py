@@ -42,8 +42,6 @@ from workbench.records import Store
 
 OPERATOR = "router_gemm"
 SEED = 0
-MOST_FP32_TOKENS = 2048
-"""Above, one FP32 call takes up to 2 ms, and it is far behind everything else."""
 
 
 def promising(case: RouterCase, most: int, sms: int) -> list[RouterConfig]:
@@ -130,8 +128,7 @@ def main() -> None:
     plan = {}
     for (k, n), m in itertools.product(arguments.shapes, arguments.tokens):
         case = RouterCase(m, n, k)
-        names = [name for name in PROVIDERS if name != "cublas-fp32" or m <= MOST_FP32_TOKENS]
-        plan[case] = providers_of(case, names, sms, promising(case, arguments.most, sms))
+        plan[case] = providers_of(case, PROVIDERS, sms, promising(case, arguments.most, sms))
     wanted = jobs(list(itertools.chain.from_iterable(plan.values())))
     compile_ahead(wanted)
     print(f"{len(wanted)} configurations compiled, {len(plan)} rows", flush=True)

@@ -38,7 +38,7 @@ def test_a_case_names_its_shape_model_and_size() -> None:
     assert case.input_bytes == 16 * 4096 * 2 + 2 * 192 * 4096 * 2
     assert case.operations == 2 * 2 * 16 * 192 * 4096
     said = case.workload
-    assert (said.m, said.n, said.k, said.model, said.dtype) == (16, 192, 4096, "Hy3", "bf16")
+    assert (said.m, said.n, said.k, said.model, said.dtype) == (16, 192, 4096, "hy3", "bf16")
     assert RouterCase(16, 200, 4096).workload.model is None
 
 

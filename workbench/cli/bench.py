@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from workbench.cli.bench_router import router
 from workbench.cli.files import check_writable, write_whole
 from workbench.cli.policy import load_policy
 from workbench.errors import InvalidArgument, LaunchError, NoGpu
@@ -22,9 +23,11 @@ from workbench.schedule import Policy, cost_model
 from workbench.workloads import MIXES, read_trace, simulate
 
 if TYPE_CHECKING:
+    from workbench.cli.bench_router_run import RouterSession
     from workbench.cli.bench_run import Session
     from workbench.measure.attention_case import AttentionCase
     from workbench.measure.figures import Figure
+    from workbench.measure.router_case import RouterCase
 
 CACHES = {"fp8": ("fp8",), "bf16": ("bf16",), "both": ("fp8", "bf16")}
 WHAT = ("attention", "map")
@@ -33,6 +36,7 @@ SHOWN_GPU = "H200"
 """GPU whose recorded figures are shown where nothing can be measured."""
 
 app = typer.Typer(help="Measure operators on the GPU at hand.", no_args_is_help=True)
+app.command()(router)
 
 
 @app.callback()
@@ -86,7 +90,7 @@ def attention(
     when done, with 1 without a GPU or where one of our own results was wrong or failed, with 2 for input that cannot be
     used, and with 130 after Ctrl-C, which keeps what was finished.
     """
-    wanted = tuple(_words(what, "--what"))
+    wanted = tuple(words(what, "--what"))
     if unknown := [name for name in wanted if name not in WHAT]:
         raise InvalidArgument(f"--what {unknown[0]}: give {' or '.join(WHAT)}, or both with a comma.")
     if cache not in CACHES:
@@ -97,15 +101,15 @@ def attention(
     if problem := driver.probe().problem:
         _show_recorded(batches, wanted, problem)
         raise typer.Exit(1)
-    _require_torch()
+    require_torch()
 
     from workbench.cli.bench_run import Session
     from workbench.measure import attention as measured
 
     settings = measured.Settings(
-        providers=tuple(_words(providers, "--providers")) if providers else measured.PROVIDERS,
-        policies=tuple(_policy(word) for word in _words(policies, "--policies")),
-        variants=tuple(_words(variants, "--variants")),
+        providers=tuple(words(providers, "--providers")) if providers else measured.PROVIDERS,
+        policies=tuple(_policy(word) for word in words(policies, "--policies")),
+        variants=tuple(words(variants, "--variants")),
         splits=splits,
         rounds=QUICK_ROUNDS if quick else ROUNDS,
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
@@ -114,7 +118,12 @@ def attention(
     run(session, batches, wanted, json_file)
 
 
-def run(session: Session, batches: Sequence[AttentionCase], what: Sequence[str], json_file: Path | None) -> None:
+def run(
+    session: Session | RouterSession,
+    batches: Sequence[AttentionCase] | Sequence[RouterCase],
+    what: Sequence[str],
+    json_file: Path | None,
+) -> None:
     """Measure, show each case as it is finished, and end with the table over all.
 
     Raises
@@ -125,7 +134,7 @@ def run(session: Session, batches: Sequence[AttentionCase], what: Sequence[str],
     console = Console()
     interrupted, lost = False, None
     try:
-        for step in session.steps(batches, what):
+        for step in session.steps(batches, what):  # type: ignore[arg-type]  # each takes cases of its own
             shown = step()
             if shown is not None:
                 console.print(f"\n{shown.title}", style="bold", markup=False, highlight=False)
@@ -134,7 +143,7 @@ def run(session: Session, batches: Sequence[AttentionCase], what: Sequence[str],
         interrupted = True
     except LaunchError as error:
         lost = error
-    _print_summary(session.figures, session.floors)
+    print_summary(session.figures, session.floors)
     for line in session.remarks():
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if json_file is not None:
@@ -148,7 +157,7 @@ def run(session: Session, batches: Sequence[AttentionCase], what: Sequence[str],
         raise typer.Exit(1)
 
 
-def _require_torch() -> None:
+def require_torch() -> None:
     """Pass where torch is installed and can use the GPU that the driver shows."""
     import torch
 
@@ -166,11 +175,18 @@ def _policy(word: str) -> str | Policy:
     return load_policy(word, cost_model()) if ":" in word else word
 
 
-def _words(text: str, option: str) -> list[str]:
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words:
+def words(text: str, option: str) -> list[str]:
+    """The words between commas.
+
+    Raises
+    ------
+    InvalidArgument
+        There is none.
+    """
+    found = [word.strip() for word in text.split(",") if word.strip()]
+    if not found:
         raise InvalidArgument(f"{option} is empty. Leave it out, or name some, with commas between them.")
-    return words
+    return found
 
 
 def _cases(spec: str, steps: list[int] | None, caches: Sequence[str]) -> list[AttentionCase]:
@@ -188,7 +204,7 @@ def _cases(spec: str, steps: list[int] | None, caches: Sequence[str]) -> list[At
         lengths = read_lengths(spec)
         named = {case_name(" ", lengths): lengths}
     else:
-        batches = {word: read_lengths(word) for word in _words(spec, "--cases")}
+        batches = {word: read_lengths(word) for word in words(spec, "--cases")}
         named = {case_name(word, lengths): lengths for word, lengths in batches.items()}
     return [AttentionCase(name, lengths, cache) for cache in caches for name, lengths in named.items()]
 
@@ -218,18 +234,19 @@ def _show_recorded(batches: Sequence[AttentionCase], what: Sequence[str], proble
     gpu = devices.gpu(SHOWN_GPU)
     floors = {(b.cache, b.name): floor_us(b.kv_bytes, b.operations, gpu) for b in batches}
     order = {name: at for at, name in enumerate(names)}
-    _print_summary(sorted(found, key=lambda f: (order[f.case], table_order(f))), floors)
+    print_summary(sorted(found, key=lambda f: (order[f.case], table_order(f))), floors)
     console.print("\n" + "\n".join(sources(found)), style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
-def _print_summary(figures: Sequence[Figure], floors: dict[tuple[str, str], float]) -> None:
-    from workbench.measure.figures import ATTENTION, TASK_MAP
+def print_summary(figures: Sequence[Figure], floors: dict[tuple[str, str], float]) -> None:
+    """Print one table over the cases for each operator and type."""
+    from workbench.measure.figures import ATTENTION, ROUTER, TASK_MAP
     from workbench.measure.tables import summary_table
 
-    headings = {ATTENTION: "Decode attention", TASK_MAP: "Building the task map"}
+    headings = {ATTENTION: "Decode attention", TASK_MAP: "Building the task map", ROUTER: "Router GEMM"}
     for operator, dtype in dict.fromkeys((f.operator, f.dtype) for f in figures):
         group = [f for f in figures if (f.operator, f.dtype) == (operator, dtype)]
-        title = f"{headings[operator]}{f', {dtype} cache' if dtype else ''}, median us a call"
+        title = f"{headings[operator]}{f', {dtype} cache' if dtype and operator == ATTENTION else ''}, median us a call"
         Console().print(f"\n{title}", style="bold", highlight=False)
         _print_wide(summary_table(group, {case: us for (cache, case), us in floors.items() if cache == dtype}))
 

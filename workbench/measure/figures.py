@@ -17,7 +17,7 @@ from workbench.records import Record, ReferenceRecord, Store, TimingRecord
 READ = "read"
 """Provider of the bare read."""
 
-ATTENTION, TASK_MAP = "attention_decode", "task_map"
+ATTENTION, TASK_MAP, ROUTER = "attention_decode", "task_map", "router_gemm"
 """Operators, as records call them."""
 
 
@@ -122,7 +122,7 @@ def stored_figures(
         shown = Figure(
             operator=operator,
             case=str(row["case"]),
-            dtype=str(row["dtype"] or "") if operator == ATTENTION else "",
+            dtype=str(row["dtype"] or "") if operator != TASK_MAP else "",
             provider=str(row["provider"]),
             policy=None if row["policy"] is None else str(row["policy"]),
             variant=variant_of(configuration) if operator == ATTENTION else map_variant(configuration),

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.records import Workload
+from workbench.tables import MODELS
 
 TOKENS = (1, 16, 48, 64, 96, 128, 208, 256, 512, 1024, 2048, 4096, 8192)
 """Tokens of the rows of a table."""
 
-SHAPES = {
-    "Hy3": (4096, 192),
-    "LongCat-Flash Chat": (6144, 768),
-    "LongCat-Flash Lite": (3072, 384),
-    "DeepSeek-V3": (7168, 256),
-    "Qwen3-235B-A22B": (4096, 128),
-    "Qwen3-30B-A3B": (2048, 128),
-}
+MOST_TOKENS = 1 << 17
+"""Beyond, the scores and two sets of activations of the largest router leave little of a GPU's memory."""
+
+SHAPES = {model.name: (model.k, model.n) for model in MODELS.values()}
 """K and N of the routers of models."""
 
 
@@ -52,5 +49,5 @@ class RouterCase:
     @property
     def workload(self) -> Workload:
         """The case as a record has it."""
-        models = [model for model, shape in SHAPES.items() if shape == (self.k, self.n)]
-        return Workload(case=self.name, dtype="bf16", m=self.m, n=self.n, k=self.k, model=models[0] if models else None)
+        model = next((name for name, shape in SHAPES.items() if shape == (self.k, self.n)), None)
+        return Workload(case=self.name, dtype="bf16", m=self.m, n=self.n, k=self.k, model=model, parameters={})

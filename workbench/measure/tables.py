@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from workbench.measure.figures import Figure, table_order
+from workbench.measure.figures import ROUTER, Figure, table_order
 
 THROTTLED = "THROTTLED"
 _STATIC = re.compile(r"(fixed_\w+)\((\d+)\)")
@@ -99,7 +99,7 @@ def summary_table(figures: Sequence[Figure], floors: Mapping[str, float]) -> Tab
     cases = list(dict.fromkeys(f.case for f in figures))
     columns = list(dict.fromkeys(column_of(f) for f in sorted(figures, key=table_order) if f.median_us))
     with_error = any(f.rel_error is not None for f in figures)
-    table.add_column("KV lengths", no_wrap=True)
+    table.add_column("product" if figures and figures[0].operator == ROUTER else "KV lengths", no_wrap=True)
     for heading in (*(["floor"] if floors else []), *map(escape, columns), *(["error"] if with_error else [])):
         table.add_column(heading, justify="right", min_width=6)
     for case in cases:

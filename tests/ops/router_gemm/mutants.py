@@ -66,16 +66,12 @@ MUTANTS = (
     Mutant("accumulators never cleared", "bool accumulate(", "b + 2 * k, i | k)", "b + 2 * k, 1)"),
     Mutant("last 16 of a block skipped", "bool accumulate(", "k < kBlock / 16", "k < kBlock / 16 - 1"),
     Mutant("last block skipped", "void __launch_bounds__", "(k_rank + 1) / SPLIT_K", "(k_rank + 1) / SPLIT_K - 1"),
-    Mutant(
-        "second warpgroup reads the first's rows", "bool accumulate(", "warpgroup * kWarpgroupRows", "0 * warpgroup"
-    ),
+    Mutant("both warpgroups read the first's", "bool accumulate(", "warpgroup * kWarpgroupRows", "0 * warpgroup"),
     Mutant("one part not added", "void finish(", "rank < SPLIT_K", "rank < SPLIT_K - 1"),
     Mutant("units land in one slot", "void send(", "unit / SPLIT_K", "0"),
     Mutant("lower half of a unit lost", "void send(", "total[4 * j + 2], total[4 * j + 3]", "0.0f, 0.0f"),
     Mutant("one row too many", "void for_each_pair(", "row >= rows", "row > rows"),
     Mutant("experts beyond the last", "void __launch_bounds__", "tile.n + column < p.n", "true"),
     Mutant("every share is the first", "void copy_w(", "tile.n + m_rank * kShareRows", "tile.n"),
-    Mutant(
-        "tokens of the neighbour", "Tile(const Params& p, int index", "+ m_rank) * TILE_M", "+ 1 - m_rank) * TILE_M"
-    ),
+    Mutant("neighbour's tokens", "Tile(const Params& p, int index", "+ m_rank) * TILE_M", "+ 1 - m_rank) * TILE_M"),
 )

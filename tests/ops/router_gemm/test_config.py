@@ -1,0 +1,84 @@
+"""Configurations: what is refused, in which words, and what the valid ones need."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from workbench.errors import InvalidArgument
+from workbench.ops.router_gemm import RouterConfig, cuda
+from workbench.ops.router_gemm.config import COLUMNS, PARAMETERS, SHARED_LIMIT, most_stages, space
+
+GOOD = RouterConfig(tile_m=64, tile_n=48, stages=4, split_k=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tile_m": 24}, "tile_m is 24; the kernel takes 8, 16, 32, 64, 128"),
+        ({"tile_n": 40}, "tile_n is 40"),
+        ({"split_k": 9}, "split_k is 9"),
+        ({"multicast": 4}, "multicast is 4"),
+        ({"stages": 1}, "stages is 1; the kernel takes 2 to 32"),
+        ({"promote": 96}, "promote is 96; give a multiple of 64"),
+        ({"promote": 0}, "promote is 0"),
+        ({"split_k": 16, "multicast": 2}, "a cluster of 32; at most 16"),
+        ({"tile_n": 24, "multicast": 2}, "24 experts do not divide into 2 shares"),
+        ({"stages": 32}, "shared memory 668,176 > 232,448 bytes"),
+    ],
+)
+def test_what_cannot_run_is_refused_in_words(change: dict[str, int], words: str) -> None:
+    config = replace(GOOD, **change)
+    assert words in (config.why_invalid(2) or "")
+    with pytest.raises(InvalidArgument, match="cannot run a router weight"):
+        config.check(2)
+
+
+@pytest.mark.parametrize(("terms", "tile_n"), [(3, 128), (3, 96), (4, 48), (1, 48)])
+def test_terms_that_a_wgmma_does_not_hold_are_refused(terms: int, tile_n: int) -> None:
+    assert replace(GOOD, tile_n=tile_n).why_invalid(terms)
+
+
+def test_a_valid_configuration_is_returned() -> None:
+    assert GOOD.check(2) is GOOD
+
+
+@pytest.mark.parametrize("terms", [2, 3])
+def test_the_space_is_valid_and_holds_every_width(terms: int) -> None:
+    found = list(space(terms))
+    assert {terms * config.tile_n for config in found} <= set(COLUMNS)
+    assert {config.tile_m for config in found} == set(PARAMETERS["tile_m"])
+    assert {config.split_k for config in found} == set(PARAMETERS["split_k"])
+    assert max(config.shared_bytes(terms) for config in found) <= SHARED_LIMIT
+    assert max(config.cluster for config in found) <= 16
+
+
+def test_as_many_stages_as_fit() -> None:
+    for tile_m, tile_n, split_k in ((8, 64, 8), (64, 96, 1), (128, 128, 3)):
+        draft = RouterConfig(tile_m=tile_m, tile_n=tile_n, split_k=split_k)
+        stages = most_stages(draft, 2)
+        assert replace(draft, stages=stages).why_invalid(2) is None
+        assert stages == 12 or replace(draft, stages=stages + 1).why_invalid(2)
+
+
+def test_tiles_are_counted_by_clusters_of_neighbours() -> None:
+    assert GOOD.tiles(65, 49) == 4
+    assert replace(GOOD, multicast=2).tiles(65, 48) == 1
+    assert GOOD.tiles(0, 48) == 0
+
+
+def test_a_grid_is_a_cluster_a_tile_or_goes_round_the_sms() -> None:
+    assert cuda.grid(GOOD, 65, 49, 132) == 8
+    assert cuda.grid(replace(GOOD, split_k=1), 100_000, 48, 132) == 132
+    assert cuda.grid(replace(GOOD, split_k=1, multicast=2), 100_000, 48, 133) == 132
+
+
+@pytest.mark.parametrize("terms", [2, 3])
+def test_kernels_of_the_space_compile_without_spills(terms: int) -> None:
+    """A sample of it."""
+    for config in random.Random(terms).sample(list(space(terms)), 4):
+        facts = cuda.compiled(config, terms).facts
+        assert facts.spill_store_bytes == facts.spill_load_bytes == facts.stack_bytes == 0, config
+        assert facts.max_threads == config.threads
