@@ -249,5 +249,9 @@ class TableError(WorkbenchError, ValueError):
     """A dispatch table cannot be read, or was made for another GPU or shape."""
 
 
+class StudyError(WorkbenchError, RuntimeError):
+    """A study cannot go on: its journal is in use, of another study or damaged, or its default cannot be measured."""
+
+
 class ArrayFileError(WorkbenchError, ValueError):
     """A file of activations or weights cannot be read, or holds something else; the message names the file."""

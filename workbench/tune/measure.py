@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Protocol
 
 from workbench.tune.study_trials import Trial, TrialFailed
@@ -121,8 +122,7 @@ def try_config(caller: Caller, config: Any, default: Any, *, best: float = float
         taken = caller.sample([config, default], effort.first)
         own, beside = taken.us
         throttled = taken.throttled
-        trial = Trial(values, "timed", samples_us=own, beside_us=beside)
-        dropped = min(own) > trial.median_us / trial.relative * best * effort.clearly
+        dropped = min(own) > median(beside) * best * effort.clearly
         if not dropped and effort.rounds > effort.first:
             more = caller.sample([config, default], effort.rounds - effort.first)
             own, beside = own + more.us[0], beside + more.us[1]

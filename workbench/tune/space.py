@@ -1,6 +1,6 @@
-"""What can be set of an operator's kernel for one workload: values, which combinations are valid, and why others are not.
+"""What can be set of an operator's kernel for one workload: values, valid combinations, and why others are not.
 
-A space is plain data and arithmetic: it is listed, counted and filtered on any machine, without torch and without a GPU.
+A space is plain data and arithmetic: it is listed, counted and filtered on any machine, without torch and a GPU.
 `workbench.tune.space_attention` and `workbench.tune.space_router` describe the two operators.
 """
 
@@ -160,8 +160,8 @@ class Space(ABC):
         Parameters
         ----------
         **wanted
-            By parameter one value or several, such as ``stages=(4, 6), warps=8``. A value need not be among those listed
-            so far; whether it can run, `why_invalid` says.
+            By parameter one value or several, such as ``stages=(4, 6), warps=8``. A value need not be among those
+            listed so far; whether it can run, `why_invalid` says.
 
         Raises
         ------

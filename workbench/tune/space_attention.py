@@ -93,7 +93,7 @@ class AttentionSpace(Space):
         """Why it cannot run the batch's shape."""
         return config.why_invalid(self.shape)
 
-    def default(self, gpu: str | devices.Gpu = "H200") -> AttentionConfig:  # noqa: ARG002
+    def default(self, gpu: str | devices.Gpu = "H200") -> AttentionConfig:
         """The default of the shape; it is the same on every GPU."""
         made: AttentionConfig = self._config.default_config(self.shape)
         return made

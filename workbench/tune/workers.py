@@ -24,7 +24,7 @@ CALL_S = 60.0
 _JOIN_S = 5.0
 _WORDS = 400
 
-_OK, _FAILED = "ok", "failed"
+_OK, _FAILED, _BECOME = "ok", "failed", "become"
 
 
 class Worker:
@@ -78,6 +78,24 @@ class Worker:
         taken: Samples = self._call("sample", list(configs), rounds)
         return taken
 
+    def become(self, factory: Callable[[], Bench]) -> None:
+        """Measure something else from now on: the process stays, and makes another bench.
+
+        Raises
+        ------
+        WorkbenchError
+            The bench cannot be made.
+        """
+        self._factory, self._about = factory, None
+        pipe = self._pipe
+        if pipe is None:
+            return
+        try:
+            pipe.send((_BECOME, factory))
+            self._hear(pipe)
+        except (EOFError, OSError):
+            self._end()  # a fresh process makes it at the next call
+
     def close(self) -> None:
         """End the process."""
         if self._pipe is not None:
@@ -117,20 +135,22 @@ class Worker:
         self.starts += 1
         child.close()
         try:
-            if not self._pipe.poll(self._start_s):
-                raise WorkbenchError(f"the measuring process was not ready within {self._start_s:g} s.")
-            kind, *said = self._pipe.recv()
+            self._hear(self._pipe)
         except (EOFError, OSError) as error:
             words = self._last_words(error)
             raise WorkbenchError(f"the measuring process could not start: {words}.") from None
-        except WorkbenchError:
+        return self._pipe
+
+    def _hear(self, pipe: Connection) -> None:
+        """Take what the child says about the bench that it made."""
+        if not pipe.poll(self._start_s):
             self._end()
-            raise
+            raise WorkbenchError(f"the measuring process was not ready within {self._start_s:g} s.")
+        kind, said = pipe.recv()
         if kind != _OK:
             self._end()
-            raise said[0]
-        self._about = said[0]
-        return self._pipe
+            raise said
+        self._about = said
 
     def _last_words(self, error: BaseException) -> str:
         """How the process ended; it is forgotten."""
@@ -150,21 +170,16 @@ class Worker:
 def _serve(pipe: Connection, factory: Callable[[], Bench]) -> None:
     """Run in the child: make the bench, then answer calls until the other end is closed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    try:
-        bench = factory()
-        about = bench.about()
-    except WorkbenchError as error:
-        pipe.send((_FAILED, error))
-        return
-    except Exception as error:  # told to the parent, which raises it there
-        pipe.send((_FAILED, WorkbenchError(f"the measuring process could not start: {_short(error)}")))
-        return
-    pipe.send((_OK, about))
-    while True:
+    bench = _make(pipe, factory)
+    while bench is not None:
         try:
             name, arguments = pipe.recv()
         except EOFError:
             return
+        if name == _BECOME:
+            bench = None  # its memory on the GPU goes before the next one's comes
+            bench = _make(pipe, arguments)
+            continue
         try:
             pipe.send((_OK, getattr(bench, name)(*arguments)))
         except Exception as error:  # whatever a configuration does becomes its trial
@@ -178,6 +193,20 @@ def _serve(pipe: Connection, factory: Callable[[], Bench]) -> None:
             pipe.send((_FAILED, state, reason, usable))
             if not usable:
                 return
+
+
+def _make(pipe: Connection, factory: Callable[[], Bench]) -> Bench | None:
+    """The bench, after the parent was told about it; None where it cannot be made, which the parent raises."""
+    try:
+        bench = factory()
+        pipe.send((_OK, bench.about()))
+    except WorkbenchError as error:
+        pipe.send((_FAILED, error))
+    except Exception as error:
+        pipe.send((_FAILED, WorkbenchError(f"the measuring process could not start: {_short(error)}")))
+    else:
+        return bench
+    return None
 
 
 def _named(error: Exception) -> tuple[State, str]:

@@ -1,0 +1,275 @@
+"""A study: try the configurations of a space, keep every outcome, and let the best of them compete in turns.
+
+Each trial checks one configuration before it is timed, and times it in turns with the default. A trial is kept as soon
+as it is finished, whatever came out. `Study.finals` then halves the best: in each round those that are left take turns,
+the slower half goes, and the rest get twice as many samples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from workbench import devices
+from workbench.errors import InvalidArgument, StudyError
+from workbench.gpu.source import Source
+from workbench.tune.measure import Effort, Samples
+from workbench.tune.space import Space, key_of
+from workbench.tune.study_journal import Journal
+from workbench.tune.study_search import Search
+from workbench.tune.study_trials import Finalist, Trial
+
+_LAST = 4
+"""Configurations, the default among them, that the last round of the finals has."""
+
+
+class Pool(Protocol):
+    """Where trials run: `workbench.tune.workers_local.LocalPool`, or the GPUs of a cluster."""
+
+    @property
+    def slots(self) -> int:
+        """Trials that can run at the same time."""
+        ...
+
+    def try_config(self, config: Any, default: Any, best: float, effort: Effort) -> Future[Trial]:
+        """See `workbench.tune.measure.try_config`."""
+        ...
+
+    def take_turns(self, configs: Sequence[Any], rounds: int) -> Future[Samples]:
+        """See `workbench.tune.measure.take_turns`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a study is.
+
+    Attributes
+    ----------
+    trial : Trial
+        The one that was just finished.
+    done, total : int
+        Trials finished, and in all.
+    best : Trial or None
+        Fastest so far, relative to the default.
+    eta_s : float
+        Seconds to go, by the mean of this run's trials.
+    """
+
+    trial: Trial
+    done: int
+    total: int
+    best: Trial | None
+    eta_s: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the finals say.
+
+    Attributes
+    ----------
+    finalists : tuple of Finalist
+        Of the last round, fastest first; the default is one of them.
+    default : Finalist
+    """
+
+    finalists: tuple[Finalist, ...]
+    default: Finalist
+
+    @property
+    def best(self) -> Finalist:
+        """The fastest."""
+        return self.finalists[0]
+
+    def gain(self) -> tuple[float, float, float]:
+        """Share of the default's time that the best saves, and the ends of its interval."""
+        low, high = self.best.relative_interval()
+        return 1 - self.best.relative, 1 - high, 1 - low
+
+
+class Study:
+    """One space on one model of GPU.
+
+    Parameters
+    ----------
+    space
+        What is tried.
+    path
+        Journal; what is in it is not tried again.
+    gpu
+        Name of the GPU by its driver; a study is of one model.
+    method, seed, configs
+        As `workbench.tune.study_search.Search`.
+    effort
+        How many samples.
+
+    Raises
+    ------
+    StudyError
+        The journal is open elsewhere, or of another study.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        path: str | os.PathLike[str],
+        *,
+        gpu: str,
+        method: str = "grid",
+        seed: int = 0,
+        configs: Sequence[Any] | None = None,
+        effort: Effort | None = None,
+    ) -> None:
+        self.space, self.gpu, self.effort = space, gpu, effort or Effort()
+        # An unknown GPU has no default of its own; the architecture is the same, or nothing would run.
+        known = next((g.name for g in devices.CATALOGUE.values() if gpu in (g.name, *g.aliases)), "H200")
+        self.search = Search(space, method, known, seed, configs)
+        self.default = self.search.configs[self.search.default_key]
+        parameters = {
+            name: tuple(dict.fromkeys([*values, getattr(self.default, name)]))
+            for name, values in space.parameters.items()
+        }
+        about = {"space": space.to_dict(), "gpu": gpu, "source": source_digest(space)}
+        self.journal = Journal(path, about, parameters)
+        self.trials: dict[str, Trial] = {trial.key: trial for trial in self.journal.trials}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.journal.close()
+
+    @property
+    def timed(self) -> list[Trial]:
+        """Trials that have times, fastest first."""
+        return sorted((t for t in self.trials.values() if t.state == "timed"), key=lambda trial: trial.relative)
+
+    @property
+    def failed(self) -> list[Trial]:
+        """Trials that have none."""
+        return [trial for trial in self.trials.values() if trial.state != "timed"]
+
+    @property
+    def best(self) -> Trial | None:
+        """The fastest trial; None before there is one."""
+        return next(iter(self.timed), None)
+
+    def run(
+        self,
+        pool: Pool,
+        *,
+        most: int | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Try what was not tried, until all was, ``most`` trials are in the journal, or ``stop`` is set.
+
+        Raises
+        ------
+        InvalidArgument
+            `most` is below 1.
+        StudyError
+            The default cannot be measured, so nothing can be compared with it.
+        """
+        if most is not None and most < 1:
+            raise InvalidArgument(f"most is {most}; a study has at least one trial.")
+        total = min(len(self.search.configs), most or len(self.search.configs))
+        pending: dict[Future[Trial], str] = {}
+        started, before = time.perf_counter(), len(self.trials)
+        while True:
+            while len(pending) < self._slots(pool) and not (stop and stop.is_set()):
+                if len(self.trials) + len(pending) >= total:
+                    break
+                config = self.search.next(self.trials.values(), pending.values())
+                if config is None:
+                    break
+                best = self.best.relative if self.best else float("inf")
+                pending[pool.try_config(config, self.default, best, self.effort)] = key_of(config)
+            if not pending:
+                return
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                del pending[future]
+                trial = future.result()
+                self._keep(trial)
+                each = (time.perf_counter() - started) / (len(self.trials) - before)
+                if progress:
+                    done = len(self.trials)
+                    progress(Progress(trial, done, total, self.best, each * (total - done)))
+
+    def finals(self, pool: Pool) -> Result:
+        """Halve the best until few are left, and time those at length; rounds that are in the journal are not repeated.
+
+        Raises
+        ------
+        StudyError
+            The default has no time, or was lost.
+        """
+        default = self.trials.get(self.search.default_key)
+        if default is None or default.state != "timed":
+            raise StudyError("the default was not timed, so there is nothing to compare with. Run the study first.")
+        known = self.search.configs
+        others = [t for t in self.timed if not t.dropped and t.key != default.key and t.key in known]
+        left = [default.key, *(trial.key for trial in others[: self.effort.finalists])]
+        rounds = self.effort.rounds
+        for number in range(len(left)):
+            last = len(left) <= _LAST
+            taken = self._round(pool, number, left, self.effort.final_rounds if last else rounds)
+            if last:
+                return self._result(taken, default.key)
+            ranked = sorted((key for key in taken if key != default.key), key=lambda key: _median(taken[key]))
+            left = [default.key, *ranked[: max(_LAST - 1, len(ranked) // 2)]]
+            rounds = min(2 * rounds, self.effort.final_rounds)
+        raise AssertionError("each round of the finals has fewer configurations than the one before")
+
+    def _slots(self, pool: Pool) -> int:
+        # The default alone is tried first: a study without it compares nothing.
+        return pool.slots if self.search.default_key in self.trials else 1
+
+    def _keep(self, trial: Trial) -> None:
+        if trial.gpu and trial.gpu != self.gpu:
+            raise StudyError(
+                f"a trial ran on {trial.gpu}, and this study is of {self.gpu}. Figures of different GPUs are kept "
+                "apart: start a study for each."
+            )
+        if trial.key == self.search.default_key and trial.state != "timed":
+            raise StudyError(f"the default configuration cannot be measured: {trial.state}: {trial.reason}.")
+        self.journal.add(trial)
+        self.trials[trial.key] = trial
+
+    def _round(self, pool: Pool, number: int, keys: list[str], rounds: int) -> dict[str, tuple[float, ...]]:
+        """Samples of the configurations of one round; one that failed in it has none and is left out."""
+        name, asked = f"round {number}", {"configs": keys, "rounds": rounds}
+        kept = self.journal.noted(name)
+        if kept is None or kept["asked"] != asked:
+            configs = [self.search.configs[key] for key in keys]
+            samples = pool.take_turns(configs, rounds).result()
+            kept = {"asked": asked, "us": [list(each) for each in samples.us], "throttled": list(samples.throttled)}
+            self.journal.note(name, kept)
+        return {key: tuple(us) for key, us in zip(keys, kept["us"], strict=True) if us}
+
+    def _result(self, taken: dict[str, tuple[float, ...]], default: str) -> Result:
+        if default not in taken:
+            raise StudyError("the default failed in the last round of the finals. Run them again.")
+        found = {
+            key: Finalist(json.loads(key), us, taken[default], self.trials[key].rel_error) for key, us in taken.items()
+        }
+        return Result(tuple(sorted(found.values(), key=lambda each: each.median_us)), found[default])
+
+
+def source_digest(space: Space) -> str:
+    """SHA-256 over the kernel's source and headers, as records have it."""
+    digests = Source.file(space.job(space.default()).source).digests()
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+
+
+def _median(samples: Sequence[float]) -> float:
+    ordered = sorted(samples)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
