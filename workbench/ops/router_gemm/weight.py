@@ -28,7 +28,7 @@ def _split_into(weight: torch.Tensor, rounding: str, terms: torch.Tensor) -> Non
 def _block(terms: torch.Tensor, blocks: torch.Tensor) -> None:
     """Write terms [terms, N, K] into blocks [ceil(K / 64), terms, N, 64], whose end past K stays as it is."""
     whole = terms.shape[2] // BLOCK * BLOCK
-    blocks[: whole // BLOCK].copy_(terms[:, :, :whole].unflatten(2, (-1, BLOCK)).permute(2, 0, 1, 3))
+    blocks[: whole // BLOCK].copy_(terms[:, :, :whole].reshape(*terms.shape[:2], -1, BLOCK).permute(2, 0, 1, 3))
     if whole < terms.shape[2]:
         blocks[-1, :, :, : terms.shape[2] - whole].copy_(terms[:, :, whole:])
 
