@@ -22,7 +22,7 @@ STAGE_WORDS = {
 }
 """What each of them is."""
 
-HEADINGS = ("measured", "modelled", "excess", "SM busy: least / mean / most", "imbalance", "bin ends, rms")
+HEADINGS = ("measured", "modelled", "excess", "SM busy, min / avg / max", "imbalance", "ends, rms")
 """Titles of the cells, the bar's left out."""
 
 
@@ -84,6 +84,6 @@ def in_words(rows: Sequence[MeasuredRow]) -> str:
     """The rows as sentences, for readers who cannot see them."""
     return " ".join(
         f"{row.key} measured: {row.cells[0].text} \u00b5s, modelled {row.cells[1].text}; SMs busy {row.cells[3].text} "
-        f"\u00b5s (least, mean, most), imbalance {row.cells[4].text}."
+        f"\u00b5s (min, avg, max), imbalance {row.cells[4].text}."
         for row in rows
     )
