@@ -17,7 +17,7 @@ from rich.table import Table
 from workbench.cli.bench_router import router
 from workbench.cli.files import check_writable, write_whole
 from workbench.cli.policy import load_policy
-from workbench.errors import InvalidArgument, LaunchError, NoGpu
+from workbench.errors import InvalidArgument, LaunchError
 from workbench.gpu import driver
 from workbench.schedule import Policy, cost_model
 from workbench.workloads import MIXES, read_trace, simulate
@@ -159,15 +159,10 @@ def run(
 
 def require_torch() -> None:
     """Pass where torch is installed and can use the GPU that the driver shows."""
-    import torch
-
     import workbench.ops  # noqa: F401  (says how to get torch where it is missing)
+    from workbench.measure.environment import check_torch
 
-    if not torch.cuda.is_available():
-        raise NoGpu(
-            f"There is a GPU, but torch {torch.__version__} cannot use it. Install a build of torch for CUDA, at most "
-            "the version that `workbench doctor` says the driver serves."
-        )
+    check_torch()
 
 
 def _policy(word: str) -> str | Policy:

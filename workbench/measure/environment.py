@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from workbench.errors import NoGpu
 from workbench.gpu.source import Source
 from workbench.measure.clocks import ClocksUnreadable, Reader, driver_release, reader
 from workbench.records import Environment
@@ -48,6 +49,21 @@ def environment_here() -> Environment:
         torch=torch.__version__,
         triton=triton,
     )
+
+
+def check_torch() -> None:
+    """Pass where torch can use the GPU that the driver shows.
+
+    Raises
+    ------
+    NoGpu
+        It cannot, for it was built for another CUDA version or for none.
+    """
+    if not torch.cuda.is_available():
+        raise NoGpu(
+            f"There is a GPU, but torch {torch.__version__} cannot use it. Install a build of torch for CUDA, at most "
+            "the version that `workbench doctor` says the driver serves."
+        )
 
 
 def clocks_here() -> Reader:
