@@ -1,6 +1,6 @@
 """Time configurations of the router GEMM on this GPU beside cuBLAS in FP32, TF32 and bf16 and beside Triton.
 
-    python benchmarks/router.py [--write FILE.json] [--store FOLDER] [--most 6] [--shapes 4096,192/6144,768]
+    python benchmarks/router.py [--write FILE.json] [--store FOLDER] [--most 8] [--shapes 4096,192/6144,768]
                                 [--tokens 1,64] [--rounds 15]
 
 Measures as ``workbench bench router`` does, but also the configurations that the cost model ranks first: with
@@ -14,6 +14,7 @@ import argparse
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ from workbench.records import Store
 
 OPERATOR = "router_gemm"
 SEED = 0
+FEW_TOKENS = 64
+"""Up to here a launch without programmatic dependence is tried, too: the weights then wait for the kernel ahead."""
 
 
 def promising(case: RouterCase, most: int, sms: int) -> list[RouterConfig]:
@@ -56,6 +59,8 @@ def promising(case: RouterCase, most: int, sms: int) -> list[RouterConfig]:
         lambda config: config.tile_m <= 64,
     )
     chosen = ranked[:most]
+    if case.m <= FEW_TOKENS:
+        chosen.append(replace(ranked[0], pdl=False))
     for kind in kinds:
         chosen += [config for config in ranked if kind(config)][:2]
     return list(dict.fromkeys(chosen))
@@ -77,7 +82,7 @@ def row_of(case: RouterCase, outcome: Outcome) -> dict[str, Any]:
 
 def label(config: dict[str, Any]) -> str:
     """A configuration in a few letters."""
-    return "{tile_m}x{tile_n} s{stages} k{split_k} c{multicast}".format(**config)
+    return "{tile_m}x{tile_n} s{stages} k{split_k} c{multicast}".format(**config) + ("" if config["pdl"] else " alone")
 
 
 def show(case: RouterCase, rows: list[dict[str, Any]], best: int = 4) -> None:
@@ -115,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, metavar="FILE", help="write all samples as JSON")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="add records to a store")
-    parser.add_argument("--most", type=int, default=6, help="configurations of a row by the model")
+    parser.add_argument("--most", type=int, default=8, help="configurations of a row by the model")
     parser.add_argument("--shapes", type=shapes, default=list(SHAPES.values()), metavar="K,N/K,N")
     parser.add_argument("--tokens", type=numbers, default=TOKENS, metavar="M,...")
     parser.add_argument("--rounds", type=int, default=15)
