@@ -16,6 +16,8 @@ from workbench.tune.space_router import RouterProduct, RouterSpace
 from workbench.tune.study_trials import TrialFailed
 
 GPU = "NVIDIA H200"
+SHOWN = ("warps", "tile_n", "stages", "split_k", "prefetch", "tile")
+"""Parameters that name a configuration in `FakeFactory.ill` and in its log."""
 
 
 def small_space(**restricted: Any) -> RouterSpace:
@@ -26,6 +28,8 @@ def small_space(**restricted: Any) -> RouterSpace:
 
 def true_us(config: Any) -> float:
     """Fastest at tile_n 32, stages 4, split_k 8; every other configuration is slower."""
+    if hasattr(config, "warps"):  # attention
+        return 9.0 + abs(config.warps - 8) / 8 + 0.2 * abs(config.stages - 4) + 0.1 * config.prefetch + config.tile / 64
     return (
         5.0 + abs(config.tile_n - 32) / 16 + 0.25 * abs(config.stages - 4) + 0.5 * abs(config.split_k.bit_length() - 4)
     )
@@ -46,7 +50,7 @@ class FakeBench:
         return {"gpu": self.gpu, "date": "2026-11-30", "sms": 132}
 
     def prepare(self, config: Any) -> float:
-        key = f"{config.tile_n} {config.stages} {config.split_k}"
+        key = " ".join(str(getattr(config, name)) for name in SHOWN if hasattr(config, name))
         if key in self.prepared:
             return 1e-6
         if self.log is not None:

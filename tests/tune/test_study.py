@@ -168,9 +168,9 @@ def test_other_gpus_other_spaces_and_two_drivers_are_refused(tmp_path):
     with Study(small_space(), path, gpu=GPU) as study:
         with pytest.raises(StudyError, match="open in another process"):
             Study(small_space(), path, gpu=GPU)
-        with LocalPool(FakeFactory(gpu="NVIDIA H100 80GB HBM3")) as pool:
-            with pytest.raises(StudyError, match="a trial ran on NVIDIA H100 80GB HBM3.*kept apart"):
-                study.run(pool)
+        other = LocalPool(FakeFactory(gpu="NVIDIA H100 80GB HBM3"))
+        with other, pytest.raises(StudyError, match=r"a trial ran on NVIDIA H100 80GB HBM3.*kept apart"):
+            study.run(other)
     with pytest.raises(StudyError, match="differs in gpu"):
         Study(small_space(), path, gpu="NVIDIA H20")
     with pytest.raises(StudyError, match="differs in space"):

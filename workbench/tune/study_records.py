@@ -12,10 +12,10 @@ from workbench.tune.study import Result, Study, source_digest
 from workbench.tune.study_trials import Finalist, Trial
 
 METHOD = (
-    "Replays of a CUDA graph of at least 24 calls that rotate over input sets, in turns with the default configuration; "
-    "inputs together exceed the L2 cache; checked against float64 on poisoned outputs first"
+    "Replays of a CUDA graph of at least 24 calls that rotate over input sets, in turns with the default "
+    "configuration; inputs together exceed the L2 cache; checked against float64 on poisoned outputs first"
 )
-FINAL_METHOD = METHOD.replace("the default configuration", "the other finalists of a study")
+FINAL_METHOD = METHOD.replace("the default configuration", "the other finalists of the study")
 
 
 def records_of(
