@@ -8,6 +8,7 @@ also says how far the pick of the model is from the best measured one.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -107,7 +108,7 @@ def estimated_us(
         exchange = c.exchange_us + shared_by * min(config.tile_m, m) * config.tile_n * 4 / c.exchange_bytes
     work = waves * (blocks * max(multiply, load, c.block_us) + c.wave_us + exchange) + starved
     stream = (terms * n + m) * k * 2 / c.stream_bytes
-    return c.fixed_us + (work**_OVERLAP + stream**_OVERLAP) ** (1 / _OVERLAP)
+    return c.fixed_us + math.pow(math.pow(work, _OVERLAP) + math.pow(stream, _OVERLAP), 1 / _OVERLAP)
 
 
 def candidates(m: int, k: int, terms: int) -> Iterator[RouterConfig]:
