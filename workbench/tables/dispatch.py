@@ -23,7 +23,7 @@ from workbench.tables.precision import CLASSES, allows
 SCHEMA_VERSION = 1
 MAX_SPANS = 4096
 
-Basis = Literal["measured", "undecided", "outside"]
+Basis = Literal["measured", "undecided", "outside", "chosen"]
 
 
 class Span(Part):
@@ -39,7 +39,8 @@ class Span(Part):
     basis: Basis
     """"measured": the winner, at measured M and assumed between them. "undecided": figures differ by less than their
     uncertainty, or the winner changes between two measured M; the provider is the faster by interpolation.
-    "outside": beyond the M that were measured, the provider nearest to them."""
+    "outside": beyond the M that were measured, the provider nearest to them.
+    "chosen": somebody's own choice; the figures name another provider, or no M here was measured."""
     measured: tuple[Count, ...] = ()
     """The M in it that were measured."""
 

@@ -1,6 +1,7 @@
 """Interactive views for notebooks. Each one is a Python model whose browser side only draws.
 
 - :class:`ScheduleExplorer` (``schedule``): how policies fill the CTAs of a decode step, over a whole trace.
+- :class:`CrossoverTuner` (``crossover``): which router product for how many rows, and what a rule costs.
 
 Widgets load on first use, so that the static pictures (``schedule.svg``) need no Jupyter.
 """
@@ -10,9 +11,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_WIDGETS = {"ScheduleExplorer": "workbench.widgets.schedule.explorer"}
+_WIDGETS = {
+    "CrossoverTuner": "workbench.widgets.crossover.tuner",
+    "ScheduleExplorer": "workbench.widgets.schedule.explorer",
+}
 
-__all__ = ["ScheduleExplorer"]
+__all__ = ["CrossoverTuner", "ScheduleExplorer"]
 
 
 def __getattr__(name: str) -> Any:

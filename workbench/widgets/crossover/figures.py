@@ -68,6 +68,8 @@ class Figures:
         InvalidArgument
             A name has no figures, or none is accurate enough.
         """
+        if names is None and precision == self.search.precision:
+            return self
         chosen = tuple(self.classes) if names is None else tuple(names)
         if not chosen or (unknown := [name for name in chosen if name not in self.classes]):
             raise InvalidArgument(
@@ -75,9 +77,7 @@ class Figures:
                 f"{', '.join(self.classes)}. Name at least one of them."
             )
         classes = {name: own for name, own in self.classes.items() if name in chosen}
-        search = CrossoverSearch(
-            classes, precision=precision, settings=self.search.settings, points=self.search.points
-        )
+        search = CrossoverSearch(classes, precision=precision, settings=self.search.settings, points=self.search.points)
         return Figures(self.mode, search, self.environment, self.origins, self.of, self.notes, self.classes)
 
 
@@ -96,7 +96,9 @@ def recorded_figures(store: Store, gpu: str, k: int, n: int, settings: Settings 
             f"{found.references} figures came without samples; a deviation of {100 * ASSUMED_DEVIATION:g} % is assumed "
             "of each"
         )
-    origins = {name: _origin(recorded_points(store, gpu=gpu, k=k, n=n, providers=[name]).origins) for name in found.providers}
+    origins = {
+        name: _origin(recorded_points(store, gpu=gpu, k=k, n=n, providers=[name]).origins) for name in found.providers
+    }
     search = CrossoverSearch(
         found.providers, precision=_least_accurate(found.providers), settings=settings, points=found.points
     )

@@ -75,8 +75,15 @@ class Pricing:
         sums = self._of({*rule.providers, *against.providers})
         bins = np.maximum(np.searchsorted(np.asarray(firsts), sums.m, side="right") - 1, 0)
         difference = sums.each(rule) - sums.each(against)
-        lost: Floats = np.bincount(bins, difference, minlength=len(firsts))
-        return lost
+        return np.bincount(bins, difference, minlength=len(firsts)).astype(np.float64)
+
+    def interpolated(self, provider: str, m: int) -> float | None:
+        """A provider's time at an M that was not measured, microseconds; None outside what was."""
+        try:
+            curves = self._of({provider}).curves
+        except InvalidArgument:  # its figures lie outside the traffic
+            return None
+        return float(curves.times(np.array([m]))[curves.providers.index(provider), 0]) if curves.inside(m) else None
 
     def _of(self, providers: set[str]) -> _Sums:
         """Sums for a set of providers; where every point has figures of all, one for every set."""
@@ -124,7 +131,7 @@ class _Sums:
     def _until(self, name: str, end: int) -> Floats:
         """Sum of the first `end` parts in each draw."""
         whole, rest = divmod(end, BLOCK)
-        until = self._blocks(name)[whole]
+        until: Floats = self._blocks(name)[whole]
         return until + self._part(name, whole * BLOCK, end) if rest else until
 
     def _blocks(self, name: str) -> Floats:
@@ -136,12 +143,14 @@ class _Sums:
 
     def _part(self, name: str, first: int, last: int) -> Floats:
         cut = slice(first, last)
-        return self.curves.cost(Choice.always(name), self.m[cut], self.weights[cut])[1]
+        drawn: Floats = self.curves.cost(Choice.always(name), self.m[cut], self.weights[cut])[1]
+        return drawn
 
 
 def _in_every_block(points: Sequence[Point]) -> frozenset[str]:
     """Providers that every point has, together wherever rounds were interleaved; none if their draws would depend on
-    which others are asked for."""
+    which others are asked for.
+    """
     named = {name for point in points for block in point.blocks for name in block.samples_us}
     named |= {name for point in points for name in point.assumed}
     paired = [block for point in points for block in point.blocks if block.paired]

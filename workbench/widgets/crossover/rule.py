@@ -37,8 +37,8 @@ def pieces_of(given: AnyRule) -> Pieces:
     if isinstance(given, Choice):
         return tuple(zip(given.starts, given.providers, strict=True))
     try:
-        pairs = [(operator.index(first), name) for first, name in dict(given).items()]
-        doubled = not isinstance(given, Mapping) and len(pairs) != len(tuple(given))
+        items = list(given.items()) if isinstance(given, Mapping) else [(first, name) for first, name in given]
+        pairs = [(operator.index(first), name) for first, name in items]
     except (TypeError, ValueError):
         raise InvalidArgument(
             f"thresholds are {str(given)[:80]!r}; give pairs of the first M and a provider, such as "
@@ -49,10 +49,10 @@ def pieces_of(given: AnyRule) -> Pieces:
         pairs[0] = (0, pairs[0][1])
     firsts = [first for first, _ in pairs]
     inside = bool(firsts) and firsts[0] == 0 and firsts[-1] <= LARGEST
-    if doubled or not inside or any(a == b for a, b in pairwise(firsts)) or not all(_is_name(n) for _, n in pairs):
+    if not inside or any(a == b for a, b in pairwise(firsts)) or not all(_is_name(n) for _, n in pairs):
         raise InvalidArgument(
-            f"thresholds begin at {firsts[:8]}; give each first M once, from 0 to {LARGEST:,}, and a provider's name to "
-            "each"
+            f"thresholds begin at {firsts[:8]}; give each first M once, from 0 to {LARGEST:,}, and a "
+            "provider's name to each"
         )
     return tuple(pairs)
 
@@ -80,8 +80,8 @@ def choice_of(pieces: Pieces, label: str = OWN) -> Choice:
 def chosen_table(table: DispatchTable, rule: Choice, regrets: Sequence[Regret]) -> DispatchTable:
     """The table with a rule of one's own in place of the figures' best choice.
 
-    Spans are cut where the rule changes. Where it names another provider than the figures do, a span's basis becomes
-    "chosen" and it has no winner.
+    Spans are cut where the rule changes. Where it names another provider than the figures do, or the cut leaves a piece
+    in which no M was measured, the basis is "chosen" and there is no winner.
 
     Parameters
     ----------
@@ -105,10 +105,8 @@ def chosen_table(table: DispatchTable, rule: Choice, regrets: Sequence[Regret]) 
             high = span.high if following is None else following - 1
             measured = tuple(m for m in span.measured if low <= m and (high is None or m <= high))
             name = rule.at(low)
-            if name != span.provider:
+            if name != span.provider or (span.basis == "measured" and not measured):
                 spans.append(Span(low=low, high=high, provider=name, basis="chosen", measured=measured))
-            elif span.basis == "measured" and not measured:  # between two measured M: the winner was only assumed
-                spans.append(Span(low=low, high=high, provider=name, basis="undecided"))
             else:
                 spans.append(span.model_copy(update={"low": low, "high": high, "measured": measured}))
     notes = tuple(RegretNote(against=r.against, us=r.us, low=r.low_us, high=r.high_us) for r in regrets)

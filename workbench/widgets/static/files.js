@@ -73,7 +73,7 @@ export class Files {
   }
 }
 
-async function toPng(svg) {
+export async function toPng(svg) {
   const url = URL.createObjectURL(svg);
   const image = new Image();
   image.src = url;

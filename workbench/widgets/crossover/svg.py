@@ -1,0 +1,233 @@
+"""The tuner's screen as one SVG text: for exported notebooks and the export menu. It needs no script and no network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from workbench.tables import parse_shape
+from workbench.widgets.colours import THEMES, mix
+from workbench.widgets.crossover.frames import frame_of
+from workbench.widgets.crossover.scene import Curve, Scene, Zone, make_scene, zones_of
+from workbench.widgets.crossover.session import Evaluation, Session
+from workbench.widgets.crossover.styles import Style, style_of, title_of
+from workbench.widgets.crossover.words import rows
+from workbench.widgets.schedule.svg_pen import Pen, clean, fit, text_width
+
+MARGIN, LEFT, RIGHT = 16, 62, 176
+PLOT, STRIP, LANE = 280, 16, 44
+LEAST_WIDTH = 720
+LINE = 15
+FONT = "Inter, ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+
+
+def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> str:
+    """Draw the screen.
+
+    Parameters
+    ----------
+    session
+        What is shown.
+    theme
+        "light" or "dark".
+    width
+        Pixels, at least 720.
+
+    Returns
+    -------
+    str
+        One ``<svg>`` element with ``viewBox``, ``role="img"``, a title and a description.
+    """
+    return _Drawing(session, theme, max(width, LEAST_WIDTH)).document()
+
+
+class _Drawing(Pen):
+    """Writes one document from top to bottom."""
+
+    def __init__(self, session: Session, theme: str, width: int) -> None:
+        super().__init__(THEMES["dark" if theme == "dark" else "light"], width)
+        self.session, self.name = session, theme
+        self.frame = frame_of(session, None)
+        self.y = float(MARGIN)
+        self.scene: Scene | None = None
+
+    def document(self) -> str:
+        """The finished text."""
+        shown = self.session.evaluation
+        header = " / ".join(self.frame["header"])
+        self.text(MARGIN, self.y + 12, f"Crossover  {header}", size=13, bold=True)
+        self.y += 26
+        if shown is None:
+            self.text(MARGIN, self.y + 12, "Nothing was measured yet.", fill=self.theme.muted)
+            self.y += 24
+            words = header
+        else:
+            words = "".join(run["text"] for run in self.frame["answer"]["sentence"])
+            self._paragraph(words, 14)
+            self._table(shown)
+            self._chart(shown)
+            self._footer()
+        height = self.y + MARGIN
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
+            f'height="{height:.0f}" role="img" font-family="{FONT}" font-size="12">'
+        )
+        title = f"<title>Crossover tuner, {clean(header)}</title><desc>{clean(words)}</desc>"
+        line = f'<path d="M0 0V6" stroke="{self.theme.muted}" stroke-width="1.4"/>'
+        hatch = (
+            f'<defs><pattern id="undecided" width="6" height="6" patternUnits="userSpaceOnUse" '
+            f'patternTransform="rotate(45)">{line}</pattern></defs>'
+        )
+        back = f'<rect width="100%" height="100%" fill="{self.theme.background}"/>'
+        return "\n".join([head, title, hatch, back, *self.parts, "</svg>"])
+
+    def _paragraph(self, words: str, size: float) -> None:
+        line = ""
+        for word in words.split(" "):
+            longer = f"{line} {word}".strip()
+            if text_width(longer, size) > self.width - 2 * MARGIN and line:
+                self.text(MARGIN, self.y + size, line, size=size)
+                self.y += size + 5
+                longer = word
+            line = longer
+        self.text(MARGIN, self.y + size, line, size=size)
+        self.y += size + 12
+
+    def _table(self, shown: Evaluation) -> None:
+        model = parse_shape(self.session.state.router)[2]
+        muted = self.theme.muted
+        bar, end = MARGIN + 330, self.width - MARGIN - 320
+        columns = (self.width - MARGIN - 250, self.width - MARGIN - 90, self.width - MARGIN)
+        heads = self.frame["answer"]["headings"]
+        self.text(MARGIN + 320, self.y + 10, heads[1], fill=muted, size=11, anchor="end")
+        for x, words in zip(columns, heads[3:], strict=True):
+            self.text(x, self.y + 10, words, fill=muted, size=11, anchor="end")
+        self.y += 16
+        for row in rows(shown, model):
+            base = self.y + 13
+            self.text(MARGIN, base, fit(row.title, 240, 12), bold=row.ours)
+            if row.problem:
+                self.text(MARGIN + 330, base, fit(row.problem, self.width - MARGIN - 340, 11), fill=muted, size=11)
+            else:
+                self.text(MARGIN + 320, base, row.cost, bold=row.ours, anchor="end")
+                room = max(end - bar, 40)
+                self.rect(bar, self.y + 4, room * row.share, 9, self.theme.ink if row.ours else self.theme.slate)
+                for x, words in zip(columns, (row.lost, row.interval, row.a_pass), strict=True):
+                    self.text(x, base, words, anchor="end")
+            self.y += 19
+        self.y += 12
+
+    def _chart(self, shown: Evaluation) -> None:
+        scene = self.scene = make_scene(shown.board)
+        top, bottom = self.y + 4, self.y + 4 + PLOT
+        right = self.width - MARGIN - RIGHT
+        muted, grid = self.theme.muted, self.theme.grid
+        for value, words in scene.y_ticks:
+            y = self._y(value, top, bottom)
+            self.line(MARGIN + LEFT, y, right, y, grid)
+            self.text(MARGIN + LEFT - 6, y + 4, words, fill=muted, size=11, anchor="end")
+        self.text(MARGIN, top + 8, "\u00b5s", fill=muted, size=11)
+        for zone in scene.fastest:
+            if zone.provider is None:
+                self._box(zone, top, bottom, "url(#undecided)", ' opacity="0.22"')
+        for curve in scene.curves:
+            self._curve(curve, top, bottom)
+        self._labels(scene.curves, top, bottom, right)
+        for first in shown.rule.starts[1:]:
+            if first <= scene.last_m:
+                x = self._x(first - 0.5)
+                self.line(x, top, x, bottom + 3 * (STRIP + 4) + 4, self.theme.ink)
+        self.y = bottom + 6
+        self._strip("fastest", scene.fastest)
+        self._strip("your rule" if shown.own else "best choice", zones_of(shown.rule, scene.last_m))
+        self._strip("in use", scene.in_use)
+        answer = self.frame["answer"]
+        self._lane("calls", scene, scene.calls, max(scene.calls), self.theme.slate, "share of the calls")
+        lost = [max(value, 0.0) for value in answer["lost"]]
+        self._lane("lost", scene, lost, 1.0, self.theme.requests[0], ", ".join(answer["lost_note"]))
+        last = -100.0
+        for value, words in scene.x_ticks:
+            x = self._x(value)
+            if x - last > text_width(words, 11) + 14:
+                self.text(x, self.y + 10, words, fill=muted, size=11, anchor="middle")
+                last = x
+        self.text(MARGIN, self.y + 10, "M", fill=muted, size=11)
+        self.y += 24
+
+    def _x(self, m: float) -> float:
+        low, high = math.log2(0.72), math.log2((self.scene.last_m if self.scene else 1) * 1.12)
+        left, right = MARGIN + LEFT, self.width - MARGIN - RIGHT
+        return left + (math.log2(max(m, 0.72)) - low) / (high - low) * (right - left)
+
+    def _y(self, us: float, top: float, bottom: float) -> float:
+        low, high = self.scene.us if self.scene else (1.0, 2.0)
+        return bottom - (math.log(us) - math.log(low)) / (math.log(high) - math.log(low)) * (bottom - top)
+
+    def _style(self, name: str) -> tuple[Style, str]:
+        style = style_of(name, self.theme)
+        return style, style.colour(self.name)
+
+    def _curve(self, curve: Curve, top: float, bottom: float) -> None:
+        style, colour = self._style(curve.provider)
+        xs = [self._x(m) for m in curve.m]
+        upper = [f"{x:.1f} {self._y(us, top, bottom):.1f}" for x, us in zip(xs, curve.high, strict=True)]
+        lower = [f"{x:.1f} {self._y(us, top, bottom):.1f}" for x, us in zip(xs, curve.low, strict=True)]
+        line = [f"{x:.1f} {self._y(us, top, bottom):.1f}" for x, us in zip(xs, curve.us, strict=True)]
+        faint = "" if curve.allowed else ' opacity="0.35"'
+        self.parts.append(f'<g{faint}><path d="M{"L".join([*upper, *lower[::-1]])}Z" fill="{colour}" opacity="0.16"/>')
+        dash = f' stroke-dasharray="{style.dash}"' if style.dash else ""
+        self.parts.append(f'<path d="M{"L".join(line)}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/></g>')
+
+    def _labels(self, curves: Sequence[Curve], top: float, bottom: float, right: float) -> None:
+        wanted = sorted(((self._y(curve.us[-1], top, bottom), curve) for curve in curves), key=lambda pair: pair[0])
+        at = top - LINE
+        places = []
+        for y, curve in wanted:
+            at = max(y, at + LINE)
+            places.append((at, curve))
+        over = max(places[-1][0] - bottom, 0) if places else 0
+        for y, curve in places:
+            style, colour = self._style(curve.provider)
+            dash = f' stroke-dasharray="{style.dash}"' if style.dash else ""
+            self.parts.append(
+                f'<path d="M{right + 8:.1f} {y - over:.1f}h22" stroke="{colour}" stroke-width="2"{dash} fill="none"/>'
+            )
+            words = f"{title_of(curve.provider)} {curve.mark}" + ("" if curve.allowed else " not allowed")
+            ink = self.theme.ink if curve.allowed else self.theme.muted
+            self.text(right + 35, y - over + 4, fit(words, RIGHT - 35, 11), size=11, fill=ink)
+
+    def _box(self, zone: Zone, top: float, bottom: float, fill: str, extra: str = "") -> None:
+        x, end = self._x(zone.low - 0.5), self._x(zone.high + 0.5)
+        self.rect(x, top, max(end - x, 1), bottom - top, fill, extra)
+
+    def _strip(self, title: str, zones: Sequence[Zone]) -> None:
+        self.text(MARGIN + LEFT - 6, self.y + 12, title, fill=self.theme.muted, size=11, anchor="end")
+        for zone in zones:
+            x, end = self._x(zone.low - 0.5), self._x(zone.high + 0.5)
+            if zone.provider is None:
+                self._box(zone, self.y, self.y + STRIP, "url(#undecided)")
+            else:
+                colour = self._style(zone.provider)[1]
+                self._box(zone, self.y, self.y + STRIP, mix(colour, self.theme.background, 0.3))
+                self.rect(x, self.y, 2, STRIP, colour)
+            words = "undecided" if zone.provider is None else title_of(zone.provider)
+            if zone.provider is not None and end - x > text_width(words, 11) + 10:
+                self.text(x + 6, self.y + 12, words, size=11)
+        self.y += STRIP + 4
+
+    def _lane(self, title: str, scene: Scene, values: Sequence[float], peak: float, colour: str, note: str) -> None:
+        bottom = self.y + LANE
+        self.text(MARGIN + LEFT - 6, bottom - 4, title, fill=self.theme.muted, size=11, anchor="end")
+        for (first, last), value in zip(scene.bins, values, strict=True):
+            if value > 0:
+                x, end = self._x(first - 0.5), self._x(last + 0.5)
+                tall = max(value / peak * (LANE - 6), 0.75)
+                self.rect(x, bottom - tall, max(end - x - 0.7, 0.8), tall, colour)
+        self.line(MARGIN + LEFT, bottom, self.width - MARGIN - RIGHT, bottom, self.theme.line)
+        self.text(self.width - MARGIN - RIGHT + 8, bottom - 4, fit(note, RIGHT - 8, 11), fill=self.theme.muted, size=11)
+        self.y = bottom + 6
+
+    def _footer(self) -> None:
+        for words in self.frame["footer"]:
+            self.text(MARGIN, self.y + 11, fit(words, self.width - 2 * MARGIN, 11), fill=self.theme.muted, size=11)
+            self.y += LINE
