@@ -32,6 +32,7 @@ HALVES_FROM = 8
 """Pixels a column from which plan and measurement stand beside each other in it."""
 
 LEAST_WIDTH = 640
+BAR_WORDS = "launch, reading, fixed, waiting, merge"
 
 
 def render_svg(scene: Scene, *, theme: str = "light", width: int = 1024) -> str:
@@ -121,7 +122,7 @@ class _Drawing(Pen):
             self.text(
                 x, self.y, f"{self.scene.mark} {title}" if modelled else title, fill=theme.muted, size=11, anchor="end"
             )
-        self.text(bar, self.y, "launch, reading, fixed, waiting, merge", fill=theme.muted, size=11)
+        self.text(bar, self.y, fit(BAR_WORDS, bar_end - bar, 11), fill=theme.muted, size=11)
         self.y += 6
         for row in self.scene.rows:
             self.line(MARGIN, self.y, right, self.y, theme.grid)
@@ -143,7 +144,7 @@ class _Drawing(Pen):
         theme = self.theme
         if row.key not in "AB":
             words = ", ".join(f"{part.text} {part.kind}" for part in row.bar if part.text[:1] in "+\u2212")
-            self.text(left, self.y, words, fill=theme.muted)
+            self.text(left, self.y, fit(words, 1.1 * (right - left), 12), fill=theme.muted)
             return
         x, top = left, self.y - 11
         for part in row.bar:

@@ -14,6 +14,9 @@ from workbench.widgets.schedule.svg_pen import Pen, fit, text_width
 STRIP = 30
 """Pixels of the residual strip."""
 
+ROOMY = 900
+"""Pixels of the picture from which the key of the bar stands in the line of the headings."""
+
 COLUMNS = (0.25, 0.635, 0.70, 0.85, 0.925, 1.0)
 """Right ends of the cells, shares of the width."""
 
@@ -23,11 +26,15 @@ def measured_table(pen: Pen, rows: Sequence[MeasuredRow], margin: float, mark: s
     theme, right = pen.theme, pen.width - margin
     ends = [margin + share * (right - margin) for share in COLUMNS]
     bar, bar_end = margin + 0.28 * (right - margin), margin + 0.53 * (right - margin)
+    roomy = pen.width >= ROOMY
+    skipped = set() if roomy else {"excess"}
     pen.y += 16
+    _key(pen, bar if roomy else margin, pen.y)
+    pen.y += 0 if roomy else 16
     marks = (rows[0].source[0], mark, *[""] * (len(HEADINGS) - 2))
     for end, circle, words in zip(ends, marks, HEADINGS, strict=True):
-        pen.text(end, pen.y, f"{circle} {words}".strip(), fill=theme.muted, size=11, anchor="end")
-    _key(pen, bar, pen.y)
+        if words not in skipped:
+            pen.text(end, pen.y, f"{circle} {words}".strip(), fill=theme.muted, size=11, anchor="end")
     pen.y += 6
     for row in rows:
         pen.line(margin, pen.y, right, pen.y, theme.grid)
@@ -35,6 +42,8 @@ def measured_table(pen: Pen, rows: Sequence[MeasuredRow], margin: float, mark: s
         pen.badge(margin, pen.y - 11, row.key)
         pen.text(margin + 21, pen.y, fit(row.title, ends[0] - margin - 95, 12))
         for end, cell in zip(ends, row.cells, strict=True):
+            if cell.metric in skipped:
+                continue
             pen.text(end, pen.y, f"{cell.text} {cell.unit}".rstrip(), bold=cell.metric == "measured_us", anchor="end")
         x = bar
         for part in row.bar:

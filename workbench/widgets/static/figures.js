@@ -3,7 +3,7 @@
 import { badge, el, fill, show } from "./dom.js";
 import { offerButtons } from "./timelines.js";
 
-const IDLE_MS = 160;
+const IDLE_MS = 300; // longer than a step takes while a trace is played or a slider moved
 
 export class Figures {
   constructor(link) {
