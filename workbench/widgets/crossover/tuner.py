@@ -287,6 +287,7 @@ class CrossoverTuner(anywidget.AnyWidget):
         if fresh and self.session.state.figures == "live":
             try:
                 self.session.refresh()
+                self._fault = None if self._fault and self._fault["field"] == "live" else self._fault
             except WorkbenchError as error:  # what was measured so far allows no comparison yet
                 self._fault = {"field": "live", "text": str(error)}
         self.redraw()
