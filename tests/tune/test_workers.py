@@ -82,7 +82,7 @@ from tests.tune.fake_bench import FakeFactory, small_space
 from workbench.tune.workers import Worker
 worker = Worker(FakeFactory(ill=(("32 4 8", "hangs"),)), call_s=500)
 worker.about()
-print(worker._process.pid, flush=True)
+print(worker.pid, flush=True)
 worker.prepare(small_space().config(tile_n=32, stages=4, split_k=8))
 """
 

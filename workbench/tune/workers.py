@@ -7,33 +7,36 @@ never ends cannot be stopped from inside: then the process is ended and a fresh 
 from __future__ import annotations
 
 import os
-import threading
-import traceback
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
-from workbench.errors import CompileError, WorkbenchError
+from workbench.errors import WorkbenchError
+from workbench.tune import workers_child as child
 from workbench.tune.measure import Bench, Samples
-from workbench.tune.study_trials import State, TrialFailed
+from workbench.tune.study_trials import TrialFailed
 
 START_S = 300.0
 CALL_S = 60.0
 _JOIN_S = 5.0
-_WORDS = 400
-
-_OK, _FAILED, _BECOME = "ok", "failed", "become"
+_LAST_BYTES = 2000
 
 
 class Worker:
     """A bench in a child process, started when it is first needed and started anew after it was lost.
 
+    It is started as a program, not as a copy of this process: so a script needs no ``if __name__``, a notebook's cells
+    do not run again, and processes that may have no children of `multiprocessing`, such as Dask's, may have this one.
+
     Parameters
     ----------
     factory
-        Makes the bench, in the child; it must be picklable.
+        Makes the bench, in the child; it must be picklable and importable there.
     call_s, start_s
         Seconds that a call may take, and that making the bench may take.
 
@@ -45,8 +48,9 @@ class Worker:
 
     def __init__(self, factory: Callable[[], Bench], *, call_s: float = CALL_S, start_s: float = START_S) -> None:
         self._factory, self._call_s, self._start_s = factory, call_s, start_s
-        self._process: Any = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
+        self._said: IO[bytes] | None = None
         self._about: dict[str, Any] | None = None
         self.starts = 0
 
@@ -55,6 +59,11 @@ class Worker:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """The child; None where none runs."""
+        return self._process.pid if self._process else None
 
     def about(self) -> dict[str, Any]:
         """Surroundings of the bench; asked once.
@@ -91,22 +100,25 @@ class Worker:
         if pipe is None:
             return
         try:
-            pipe.send((_BECOME, factory))
+            pipe.send((child.BECOME, ()))
+            pipe.send(factory)
             self._hear(pipe)
         except (EOFError, OSError):
             self._end()  # a fresh process makes it at the next call
 
     def close(self) -> None:
-        """End the process."""
+        """End the process: at once where it is at work."""
         if self._pipe is not None:
             self._pipe.close()
         if self._process is not None:
-            self._process.join(_JOIN_S if self._process.is_alive() else 0)
-            if self._process.is_alive():
+            try:
+                self._process.wait(_JOIN_S)
+            except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.join()
-            self._process.close()
-        self._process = self._pipe = None
+                self._process.wait()
+        if self._said is not None:
+            self._said.close()
+        self._process = self._pipe = self._said = None
 
     def _call(self, name: str, *arguments: Any) -> Any:
         pipe = self._connected()
@@ -116,9 +128,9 @@ class Worker:
                 self._end()
                 raise TrialFailed("time-out", f"{name} took longer than {self._call_s:g} s; its process was ended")
             kind, *said = pipe.recv()
-        except (EOFError, OSError) as error:
-            raise TrialFailed("crashed", self._last_words(error)) from None
-        if kind == _OK:
+        except (EOFError, OSError):
+            raise TrialFailed("crashed", self._last_words()) from None
+        if kind == child.OK:
             return said[0]
         state, reason, usable = said
         if not usable:
@@ -128,17 +140,25 @@ class Worker:
     def _connected(self) -> Connection:
         if self._pipe is not None:
             return self._pipe
-        context = get_context("spawn")  # a process that has used CUDA or threads must not fork
-        self._pipe, child = context.Pipe()
-        self._process = context.Process(target=_serve, args=(child, self._factory), daemon=True)
-        self._process.start()
+        self._pipe, other = connection.Pipe()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        program = [sys.executable, "-m", child.__name__, str(other.fileno()), str(os.getpid())]
+        with other:
+            self._process = subprocess.Popen(
+                program,
+                pass_fds=[other.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=self._said,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
         self.starts += 1
-        child.close()
         try:
+            self._pipe.send(sys.path)
+            self._pipe.send(self._factory)
             self._hear(self._pipe)
-        except (EOFError, OSError) as error:
-            words = self._last_words(error)
-            raise WorkbenchError(f"the measuring process could not start: {words}.") from None
+        except (EOFError, OSError):
+            raise WorkbenchError(f"the measuring process could not start: {self._last_words()}.") from None
         return self._pipe
 
     def _hear(self, pipe: Connection) -> None:
@@ -147,85 +167,27 @@ class Worker:
             self._end()
             raise WorkbenchError(f"the measuring process was not ready within {self._start_s:g} s.")
         kind, said = pipe.recv()
-        if kind != _OK:
+        if kind != child.OK:
             self._end()
             raise said
         self._about = said
 
-    def _last_words(self, error: BaseException) -> str:
-        """How the process ended; it is forgotten."""
-        self._process.join(_JOIN_S)
-        code = self._process.exitcode
+    def _last_words(self) -> str:
+        """How the process ended, and the last line that it printed; it is forgotten."""
+        assert self._process is not None
+        assert self._said is not None
+        try:
+            code = self._process.wait(_JOIN_S)
+        except subprocess.TimeoutExpired:
+            code = 0  # it closed its end and goes on
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _LAST_BYTES))
+        lines = self._said.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         self._end()
-        if code is not None and code < 0:
-            return f"its process was ended by signal {-code}"
-        return f"its process ended with code {code} ({type(error).__name__})"
+        ended = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+        return f"its process {ended}" + (f", having said {last!r}" if last else "")
 
     def _end(self) -> None:
-        if self._process is not None and self._process.is_alive():
+        if self._process is not None and self._process.poll() is None:
             self._process.kill()
         self.close()
-
-
-def _serve(pipe: Connection, factory: Callable[[], Bench]) -> None:
-    """Run in the child: make the bench, then answer calls until the other end is closed."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    bench = _make(pipe, factory)
-    while bench is not None:
-        try:
-            name, arguments = pipe.recv()
-        except EOFError:
-            return
-        if name == _BECOME:
-            bench = None  # its memory on the GPU goes before the next one's comes
-            bench = _make(pipe, arguments)
-            continue
-        try:
-            pipe.send((_OK, getattr(bench, name)(*arguments)))
-        except Exception as error:  # whatever a configuration does becomes its trial
-            state, reason = _named(error)
-            usable = True
-            try:
-                bench.alive()
-            except Exception as death:
-                state, usable = "crashed", False
-                reason = f"{reason}; the GPU takes no more work in this process: {_short(death)}"
-            pipe.send((_FAILED, state, reason, usable))
-            if not usable:
-                return
-
-
-def _make(pipe: Connection, factory: Callable[[], Bench]) -> Bench | None:
-    """The bench, after the parent was told about it; None where it cannot be made, which the parent raises."""
-    try:
-        bench = factory()
-        pipe.send((_OK, bench.about()))
-    except WorkbenchError as error:
-        pipe.send((_FAILED, error))
-    except Exception as error:
-        pipe.send((_FAILED, WorkbenchError(f"the measuring process could not start: {_short(error)}")))
-    else:
-        return bench
-    return None
-
-
-def _named(error: Exception) -> tuple[State, str]:
-    if isinstance(error, TrialFailed):
-        return error.state, error.reason
-    if isinstance(error, CompileError):
-        return "compile error", _short(error)
-    return "launch error", _short(error)
-
-
-def _short(error: BaseException) -> str:
-    words = str(error) if isinstance(error, WorkbenchError) else traceback.format_exception_only(error)[-1]
-    text = " ".join(words.split())
-    return text if len(text) <= _WORDS else text[: _WORDS - 4] + " ..."
-
-
-def _end_with_parent() -> None:
-    """A child that waits for a kernel does not notice that its parent was killed; this does."""
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
