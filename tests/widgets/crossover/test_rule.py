@@ -33,8 +33,14 @@ TABLE = DispatchTable(
 
 @pytest.mark.parametrize(
     "given",
-    [[(0, "a"), (64, "b")], {64: "b", 0: "a"}, ((1, "a"), (64, "b")), Choice((0, 64), ("a", "b"), "x"), [[0, "a"], [64, "b"]]],
-)  # fmt: skip
+    [
+        [(0, "a"), (64, "b")],
+        {64: "b", 0: "a"},
+        ((1, "a"), (64, "b")),
+        Choice((0, 64), ("a", "b"), "x"),
+        [[0, "a"], [64, "b"]],
+    ],
+)
 def test_forms(given: object) -> None:
     assert pieces_of(given) == ((0, "a"), (64, "b"))
     assert choice_of(pieces_of(given)).at(63) == "a"
@@ -43,8 +49,8 @@ def test_forms(given: object) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        [], [(2, "a")], [(0, "a"), (0, "b")], [(0, "a"), (1.5, "b")], [(0, "a"), ("64", "b")], [(0, 3)], [(0, "")], 7, "ab",
-        [(0, "a", 1)], [(0, "a"), (1 << 40, "b")], {0: None}, [(-1, "a")], [(0, "a"), (float("nan"), "b")], object(),
+        [], [(2, "a")], [(0, "a"), (0, "b")], [(0, "a"), (1.5, "b")], [(0, "a"), ("64", "b")], [(0, 3)], [(0, "")], 7,
+        "ab", [(0, "a", 1)], [(0, "a"), (1 << 40, "b")], {0: None}, [(-1, "a")], [(0, "a"), (float("nan"), "b")], object(),
     ],
 )  # fmt: skip
 def test_no_rules(given: object) -> None:
@@ -53,9 +59,7 @@ def test_no_rules(given: object) -> None:
 
 
 def test_a_provider_that_is_not_compared() -> None:
-    with pytest.raises(
-        InvalidArgument, match=r"names cublas-bf16; compared here and accurate enough for 'split' are cuda"
-    ):
+    with pytest.raises(InvalidArgument, match=r"names cublas-bf16; compared .* for 'split' are cuda"):
         check_providers(((0, "cublas-bf16"),), ("cuda",), "split")
 
 

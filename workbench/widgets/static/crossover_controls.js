@@ -13,7 +13,12 @@ export class CrossoverControls {
     const change = (name) => (value) => link.set({ [name]: value });
     this.router = menu("Router", [], (value) => (value === OWN ? this.shape.focus() : link.set({ router: value })));
     this.shape = el("input", { type: "text", placeholder: "K,N", "aria-label": "K and N of another router", spellcheck: "false", autocomplete: "off" });
-    const typed = () => this.shape.value.trim() && link.set({ router: this.shape.value.trim() });
+    let sent = ""; // leaving the field after Enter is no second change
+    const typed = () => {
+      const text = this.shape.value.trim();
+      if (text && text !== sent) link.set({ router: text });
+      sent = text;
+    };
     this.shape.addEventListener("change", typed);
     onEnter(this.shape, typed);
     this.precision = segmented("Least accurate class", constants.classes.map(([name, title]) => [name, title]), change("precision"));
