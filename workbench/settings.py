@@ -9,7 +9,9 @@ WORKBENCH_TABLES_DIR       folder of one's own dispatch tables                  
 WORKBENCH_REFERENCE_DATA   reference traces and recorded task maps, for tests    ``../shared`` by the checkout
 WORKBENCH_NCU              Nsight Compute's command ``ncu``                      ``PATH``, then CUDA's usual folders
 WORKBENCH_CHROMIUM         Chromium or Chrome executable, for browser tests      the first one on ``PATH``
+WORKBENCH_STUDIES_DIR      folder of one's own tuning studies                    the user's data folder
 JUPYTER_CONFIG_PATH        Jupyter's own: more folders with its settings         none
+CUDA_VISIBLE_DEVICES       CUDA's own: the GPUs that a process may use           all
 ========================== ===================================================== ===========================
 """
 
@@ -57,6 +59,13 @@ def tables_dir() -> Path:
     return _path("WORKBENCH_TABLES_DIR") or user_data_path(APPLICATION) / "tables"
 
 
+def studies_dir() -> Path:
+    """``WORKBENCH_STUDIES_DIR``: where the journals of the user's own studies are kept. It may not exist yet."""
+    from platformdirs import user_data_path
+
+    return _path("WORKBENCH_STUDIES_DIR") or user_data_path(APPLICATION) / "studies"
+
+
 def reference_data() -> Path:
     """``WORKBENCH_REFERENCE_DATA``: traces and recorded task maps that tests compare with. It may not exist."""
     return _path("WORKBENCH_REFERENCE_DATA") or Path(__file__).resolve().parents[2] / "shared"
@@ -90,3 +99,9 @@ def inherited_environment() -> dict[str, str]:
 def jupyter_config_path() -> str:
     """``JUPYTER_CONFIG_PATH``: folders that Jupyter reads settings from besides its own; "" where there are none."""
     return os.environ.get("JUPYTER_CONFIG_PATH", "")
+
+
+def cuda_visible_devices() -> tuple[str, ...] | None:
+    """``CUDA_VISIBLE_DEVICES``: ordinals or identifiers in the order that CUDA counts them; None where it is unset."""
+    said = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return None if said is None else tuple(word.strip() for word in said.split(",") if word.strip())

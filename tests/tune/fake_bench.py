@@ -55,7 +55,7 @@ class FakeBench:
             return 1e-6
         if self.log is not None:
             with self.log.open("a") as file:
-                file.write(key + "\n")
+                file.write(f"{key}@{os.getpid()}\n")
         time.sleep(self.slow_s)
         match self.ill.get(key):
             case "compile":
@@ -99,3 +99,13 @@ class FakeFactory:
             raise NoGpu("There is no NVIDIA driver here.")
         small_space()  # so that configurations arrive without torch, which would take longer than a call may
         return FakeBench(self.gpu, dict(self.ill), Path(self.log) if self.log else None, self.slow_s)
+
+
+@dataclass(frozen=True)
+class PerWorkerFactory:
+    """Another model of GPU by the GPU that the process was given."""
+
+    def __call__(self) -> FakeBench:
+        small_space()
+        models = {"0": GPU, "1": "NVIDIA H100 80GB HBM3"}
+        return FakeBench(models[os.environ["CUDA_VISIBLE_DEVICES"]])
