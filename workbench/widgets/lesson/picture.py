@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
 from typing import TypeAlias
 
@@ -13,6 +12,7 @@ from workbench.errors import InvalidArgument
 from workbench.schedule import CostModel, DecodePlan, Spans
 from workbench.widgets import text
 from workbench.widgets.colours import THEMES, Theme, request_classes
+from workbench.widgets.lesson.drawing import Picture
 
 Height: TypeAlias = Callable[[float], float]
 """Microseconds to the y of the drawing."""
@@ -23,22 +23,6 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 150, 38, 34
 GAP = 2
 LABEL = 13
 """Least size of a block, pixels, for the number of its request to be written into it."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An SVG drawing that a notebook shows in place.
-
-    Attributes
-    ----------
-    svg : str
-        One ``<svg>`` element; its colours follow JupyterLab's theme.
-    """
-
-    svg: str
-
-    def _repr_html_(self) -> str:
-        return self.svg
 
 
 def picture(plan: DecodePlan, cost: CostModel | None = None, *, title: str = "", until_us: float = 0.0) -> Picture:
