@@ -50,7 +50,8 @@ def test_forms(given: object) -> None:
     "given",
     [
         [], [(2, "a")], [(0, "a"), (0, "b")], [(0, "a"), (1.5, "b")], [(0, "a"), ("64", "b")], [(0, 3)], [(0, "")], 7,
-        "ab", [(0, "a", 1)], [(0, "a"), (1 << 40, "b")], {0: None}, [(-1, "a")], [(0, "a"), (float("nan"), "b")], object(),
+        "ab", [(0, "a", 1)], [(0, "a"), (1 << 40, "b")], {0: None}, [(-1, "a")], [(0, "a"), (float("nan"), "b")],
+        object(),
     ],
 )  # fmt: skip
 def test_no_rules(given: object) -> None:

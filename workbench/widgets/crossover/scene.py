@@ -19,6 +19,7 @@ from workbench.widgets.crossover.styles import title_of
 
 BINS_AN_OCTAVE = 8
 BAND_DRAWS = 400
+LEAST_TICKS = 4
 
 
 @dataclass(frozen=True)
@@ -137,10 +138,14 @@ def calls_in(traffic: Traffic, bins: Sequence[tuple[int, int]]) -> Floats:
 
 
 def decade_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """1, 2 and 5 times powers of ten between two ends."""
+    """Round values between two ends: 1, 2 and 5 times powers of ten, or more of them where those are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    values = (f * 10.0**p for p in powers for f in (1, 2, 5))
-    return tuple((value, f"{value:g}") for value in values if low <= value <= high)
+    for factors in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)):
+        values = [factor * 10.0**power for power in powers for factor in factors]
+        ticks = tuple((value, f"{value:g}") for value in values if low <= value <= high)
+        if len(ticks) >= LEAST_TICKS:
+            break
+    return ticks
 
 
 def interval_of(point: Point, name: str, *, level: float, seed: int) -> tuple[float, float, float]:

@@ -36,13 +36,13 @@ class Style:
 STYLES: Mapping[str, Style] = MappingProxyType(
     {
         "cuda": Style("#d04a0a", "#ff8446", "", "cuda (ours)"),
-        "cuda-3terms": Style("#8a3828", "#e13593", "12 3 2 3", "cuda, 3 terms (ours)"),
+        "cuda-3terms": Style("#8a3828", "#e13593", "12 3 2 3", "cuda, 3 terms"),
         "hpc": Style("#008af1", "#0a8abc", "8 3", "HPC-Ops"),
         "cublas-fp32": Style("#696f8b", "#c6dde6", "2 3", "cuBLAS FP32"),
         "cublas-tf32": Style("#0f436a", "#3cc291", "8 3 2 3", "cuBLAS TF32"),
         "cublas-bf16": Style("#aa8d67", "#f9d109", "4 3", "cuBLAS bf16"),
         "triton": Style("#843bb0", "#975dff", "14 4", "triton (ours)"),
-        "triton-3terms": Style("#ee1ee0", "#de91f1", "3 5", "triton, 3 terms (ours)"),
+        "triton-3terms": Style("#ee1ee0", "#de91f1", "3 5", "triton, 3 terms"),
     }
 )
 """By provider. Any two hues are at least 8.9 apart in OKLab (times 100) for every kind of colour vision."""

@@ -48,7 +48,7 @@ export class Chart {
     this.rows = Chart.rows();
     place(this.svg, { width, height: this.rows.height, viewBox: `0 0 ${width} ${this.rows.height}` });
     this.#point(null);
-    fill(this.still, this.#hatch(), this.#grid(), this.#undecided(), ...scene.curves.map((curve) => this.#curve(curve)),
+    fill(this.still, this.#hatch(), this.#grid(), this.#undecided(), this.#unmeasured(), ...scene.curves.map((curve) => this.#curve(curve)),
       this.#names(), this.#zones("fastest", scene.fastest, this.rows.fastest, "fastest"),
       this.#zones("in use", scene.in_use, this.rows.used, "used"), this.#lane("calls", scene.calls, this.rows.calls, "share of the calls"),
       this.#ticks());
@@ -96,6 +96,17 @@ export class Chart {
       return svg("rect", { x, y: 0, width, height: PLOT, fill: `url(#${this.id})`, opacity: 0.22 });
     });
     return svg("g", {}, ...boxes);
+  }
+
+  // Nothing is claimed beyond the M that were measured.
+  #unmeasured() {
+    const [first, last] = this.scene.measured;
+    const parts = [[1, first - 1], [last + 1, this.scene.last_m]].filter(([low, high]) => low <= high).map(([low, high]) => {
+      const [x, width] = this.axes.span(low, high);
+      const words = width > 90 ? svg("text", { x: x + width / 2, y: PLOT - 8, "text-anchor": "middle" }, "not measured") : null;
+      return svg("g", {}, svg("rect", { x, y: 0, width, height: PLOT, fill: this.theme.grid, opacity: 0.55 }), words);
+    });
+    return svg("g", { class: "wb-cross-tick" }, ...parts);
   }
 
   #curve({ provider, m, us, low, high, allowed }) {

@@ -90,7 +90,7 @@ export class CrossoverControls {
     this.action.dataset.action = action;
     this.action.disabled = action === "";
     fill(this.action, titles[action] ?? (status === "finished" ? "Finished" : status === "stopping" ? "Stopping" : "Measure here"));
-    fill(this.count, total ? `${done} of about ${total} points` : "");
+    fill(this.count, total ? `${done} of ~${total} points` : "");
     show(this.bar, total > 0 || status === "running");
     if (total) this.bar.value = done / total;
     else this.bar.removeAttribute("value");
