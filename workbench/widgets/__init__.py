@@ -2,6 +2,7 @@
 
 - :class:`ScheduleExplorer` (``schedule``): how policies fill the CTAs of a decode step, over a whole trace.
 - :class:`CrossoverTuner` (``crossover``): which router product for how many rows, and what a rule costs.
+- :class:`ProfileBrowser` (``profiles``): captures of Nsight Compute beside each other.
 
 Widgets load on first use, so that the static pictures (``schedule.svg``) need no Jupyter.
 """
@@ -13,10 +14,11 @@ from typing import Any
 
 _WIDGETS = {
     "CrossoverTuner": "workbench.widgets.crossover.tuner",
+    "ProfileBrowser": "workbench.widgets.profiles.browser",
     "ScheduleExplorer": "workbench.widgets.schedule.explorer",
 }
 
-__all__ = ["CrossoverTuner", "ScheduleExplorer"]
+__all__ = ["CrossoverTuner", "ProfileBrowser", "ScheduleExplorer"]
 
 
 def __getattr__(name: str) -> Any:

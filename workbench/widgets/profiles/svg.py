@@ -1,0 +1,249 @@
+"""The browser's screen as one SVG text: for exported notebooks and the export menu. No script, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.widgets import text
+from workbench.widgets.colours import THEMES, mix
+from workbench.widgets.profiles.bins import MERGE, Lane
+from workbench.widgets.profiles.chart import Chart, Place
+from workbench.widgets.profiles.compare import BEYOND, Row
+from workbench.widgets.profiles.frames import columns, facts, legend, own_chart, rows
+from workbench.widgets.profiles.roofline import roofline
+from workbench.widgets.profiles.session import LETTERS, Session
+from workbench.widgets.profiles.words import EMPTY, cautions, difference_words, sentence
+from workbench.widgets.schedule.svg_pen import Pen, clean, fit, text_width
+
+MARGIN, LINE, LEAST_WIDTH = 16, 18, 720
+LISTED = 12
+"""Rows of the table in the picture, besides the picked ones."""
+
+LEFT, PLOT, BELOW = 58, 250, 34
+MOST_PIECES = 6000
+"""Beyond, the picture of a schedule would be megabytes; it is left to the live view."""
+
+FONT = "Inter, ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+
+
+def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> str:
+    """Draw the screen.
+
+    Parameters
+    ----------
+    session
+        What is shown.
+    theme
+        "light" or "dark".
+    width
+        Pixels, at least 720.
+
+    Returns
+    -------
+    str
+        One ``<svg>`` element with ``viewBox``, ``role="img"``, a title and a description; every text is escaped.
+    """
+    return _Drawing(session, theme, max(width, LEAST_WIDTH)).document()
+
+
+class _Drawing(Pen):
+    """Writes one document from top to bottom."""
+
+    def __init__(self, session: Session, theme: str, width: int) -> None:
+        super().__init__(THEMES["dark" if theme == "dark" else "light"], width)
+        self.session = session
+        self.y = float(MARGIN)
+
+    def document(self) -> str:
+        """The finished text."""
+        session, words = self.session, sentence(self.session)
+        head = " / ".join(facts(session))
+        self.text(MARGIN, self.y + 12, f"Profiles  {head}", size=13, bold=True)
+        self.y += 26
+        self._paragraph(words, 14)
+        if session.captures:
+            self._table()
+            self._view()
+        else:
+            self._help()
+        height = self.y + MARGIN
+        opening = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
+            f'height="{height:.0f}" role="img" font-family="{FONT}" font-size="12">'
+        )
+        title = f"<title>Profile browser, {clean(head)}</title><desc>{clean(words)}</desc>"
+        back = f'<rect width="100%" height="100%" fill="{self.theme.background}"/>'
+        return "\n".join([opening, title, back, *self.parts, "</svg>"])
+
+    def _paragraph(self, words: str, size: float, fill: str = "") -> None:
+        line = ""
+        for word in words.split(" "):
+            longer = f"{line} {word}".strip()
+            if text_width(longer, size) > self.width - 2 * MARGIN and line:
+                self.text(MARGIN, self.y + size, line, size=size, fill=fill)
+                self.y += size + 5
+                longer = word
+            line = longer
+        self.text(MARGIN, self.y + size, line, size=size, fill=fill)
+        self.y += size + 10
+
+    def _help(self) -> None:
+        for what, code in EMPTY:
+            self._paragraph(what, 12, self.theme.muted)
+            for line in code.splitlines():
+                self.text(MARGIN + 12, self.y + 8, line, size=12)
+                self.y += 17
+            self.y += 8
+
+    def _mark(self, x: float, y: float, pick: int, letter: str) -> None:
+        self.rect(x, y, 15, 15, self.theme.requests[pick], ' rx="2"')
+        self.text(x + 7.5, y + 11.5, letter, fill=self.theme.on_request[pick], size=11, bold=True, anchor="middle")
+
+    def _table(self) -> None:
+        session = self.session
+        every = rows(session, 0, len(session.shown) if len(session.shown) <= 200 else LISTED)
+        listed = [row for at, row in enumerate(every) if at < LISTED or row["pick"] >= 0]
+        named = columns(session)
+        widths = self._widths(named, listed)
+        x = float(MARGIN + 24)
+        for column, wide in zip(named, widths, strict=True):
+            end = column["number"]
+            self.text(x + (wide - 12 if end else 0), self.y + 10, fit(column["title"], wide - 8, 11),
+                      fill=self.theme.muted, size=11, anchor="end" if end else "")  # fmt: skip
+            x += wide
+        self.y += 16
+        for row in listed:
+            self.line(MARGIN, self.y, self.width - MARGIN, self.y, self.theme.grid)
+            if row["pick"] >= 0:
+                self._mark(MARGIN, self.y + 2, row["pick"], LETTERS[row["pick"]])
+            x = float(MARGIN + 24)
+            for column, cell, wide in zip(named, row["cells"], widths, strict=True):
+                end = column["number"]
+                self.text(x + (wide - 12 if end else 0), self.y + 14, fit(cell, wide - 8, 12),
+                          anchor="end" if end else "", bold=row["pick"] >= 0)  # fmt: skip
+                x += wide
+            self.y += 20
+        if hidden := len(session.shown) - len(listed):
+            self.text(MARGIN + 24, self.y + 13, f"and {text.plural(hidden, 'capture')} more", fill=self.theme.muted)
+            self.y += 20
+        self.y += 14
+
+    def _widths(self, named: Sequence[dict[str, object]], listed: Sequence[dict[str, list[str]]]) -> list[float]:
+        """Room for each column: what its longest text needs, all scaled to the width."""
+        needed = [
+            min(max([text_width(str(c["title"]), 11), *(text_width(row["cells"][at], 12) for row in listed)]), 260) + 22
+            for at, c in enumerate(named)
+        ]
+        scale = (self.width - 2 * MARGIN - 24) / sum(needed)
+        return [wide * scale for wide in needed]
+
+    def _view(self) -> None:
+        session = self.session
+        picked, view = session.picked, session.state.view
+        for at, capture in enumerate(picked):
+            said = legend(at, capture)
+            self._mark(MARGIN, self.y, at, said["letter"])
+            self.text(MARGIN + 24, self.y + 12, fit(f"{said['title']}  {said['config']}", self.width - 60, 12))
+            self.y += LINE + 2
+        for line in cautions(picked):
+            self._paragraph(line, 12, self.theme.muted)
+        self.y += 6
+        if view == "parameter":
+            self._chart(own_chart(session))
+        if not picked:
+            return
+        if view == "roofline":
+            self._chart(roofline(picked, session.limits()))
+        elif view == "schedule":
+            self._schedule()
+        elif view == "compare":
+            self._compare(session.rows)
+
+    def _compare(self, found: Sequence[Row]) -> None:
+        picked = self.session.picked
+        each = min((self.width - 2 * MARGIN - 230) / max(len(picked), 1), 230)
+        group = ""
+        for row in found:
+            if row.group != group:
+                group = row.group
+                self.text(MARGIN, self.y + 13, group, size=11, fill=self.theme.muted, bold=True)
+                self.y += 19
+            self.text(MARGIN, self.y + 12, fit(row.title, 215, 12))
+            for at, (reading, change) in enumerate(zip(row.readings, row.differences, strict=True)):
+                x = MARGIN + 230 + at * each
+                if reading is not None:
+                    unit = row.scale.name or reading.unit
+                    self.text(x + 90, self.y + 12, f"{row.scale.write(reading.value)} {unit}".strip(), anchor="end")
+                if change is not None:
+                    fill = self.theme.ink if change.verdict == BEYOND else self.theme.muted
+                    words = difference_words(row, change) + ("" if change.verdict != "within" else "  within noise")
+                    self.text(x + 100, self.y + 12, words, fill=fill, size=11, bold=change.verdict == BEYOND)
+            self.y += LINE
+        self.y += 8
+
+    def _chart(self, chart: Chart, *, height: float = PLOT) -> None:
+        top, left, right = self.y + 18, MARGIN + LEFT, self.width - MARGIN - 130
+        bottom = top + height
+
+        def at(place: Place) -> tuple[float, float]:
+            return left + place[0] * (right - left), bottom - place[1] * height
+
+        muted, theme = self.theme.muted, self.theme
+        self.text(MARGIN, self.y + 8, chart.y_label, fill=muted, size=11)
+        for share, words in chart.y_ticks:
+            y = at((0, share))[1]
+            self.line(left, y, right, y, theme.grid)
+            self.text(left - 6, y + 4, words, fill=muted, size=11, anchor="end")
+        for share, words in chart.x_ticks:
+            self.text(at((share, 0))[0], bottom + 14, words, fill=muted, size=11, anchor="middle")
+        self.text((left + right) / 2, bottom + 28, chart.x_label, fill=muted, size=11, anchor="middle")
+        for line in chart.lines:
+            colour = (
+                theme.requests[line.pick] if line.pick >= 0 else theme.ink if line.style == "measured" else theme.slate
+            )
+            dash = {"datasheet": "5 4", "guide": "2 3"}.get(line.style, "")
+            points = "L".join(f"{x:.1f} {y:.1f}" for x, y in map(at, line.places))
+            dashed = f' stroke-dasharray="{dash}"' if dash else ""
+            self.parts.append(f'<path d="M{points}" fill="none" stroke="{colour}" stroke-width="1.5"{dashed}/>')
+            if line.label and line.places:
+                x, y = at(line.places[-1])
+                self.text(min(x + 6, right + 6), y + 4, fit(line.label, 124, 11), size=11, fill=colour)
+        for point in chart.points:
+            x, y = at(point.place)
+            colour = theme.requests[point.pick] if point.pick >= 0 else theme.slate
+            if point.low is not None and point.high is not None:
+                self.line(x, at((0, point.low))[1], x, at((0, point.high))[1], colour)
+            self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{5 if point.pick >= 0 else 3}" fill="{colour}"/>')
+        self.line(left, bottom, right, bottom, theme.line)
+        self.y = bottom + BELOW + 4
+        for note in chart.notes:
+            self._paragraph(note, 11, muted)
+
+    def _schedule(self) -> None:
+        session = self.session
+        found = [(at, session.beside(capture)) for at, capture in enumerate(session.picked)]
+        span = max((lane.span_us for _, one in found for lane in (one.planned, one.measured) if lane), default=1.0)
+        for at, one in found:
+            self._mark(MARGIN, self.y, at, LETTERS[at])
+            self.text(MARGIN + 24, self.y + 12, fit(one.words, self.width - 60, 12), fill=self.theme.muted)
+            self.y += LINE + 4
+            room = (self.width - 2 * MARGIN - 20) / 2
+            lanes = [lane for lane in (one.planned, one.measured) if lane is not None]
+            for which, lane in enumerate(lanes):
+                self._lane(lane, MARGIN + which * (room + 20), room, span)
+            self.y += 130 if lanes else 0
+
+    def _lane(self, lane: Lane, left: float, room: float, span: float) -> None:
+        bottom, tall = self.y + 112, 96
+        self.text(left, self.y + 9, f"{lane.title}, {lane.span_us:.1f} \u00b5s", size=11, fill=self.theme.muted)
+        if lane.start.size > MOST_PIECES:
+            self.text(left, bottom - 40, f"{lane.start.size:,} pieces: see the live view", fill=self.theme.muted)
+            return
+        wide = room / lane.columns
+        for column, start, end, shade in zip(
+            lane.column.tolist(), lane.start.tolist(), lane.end.tolist(), lane.shade.tolist(), strict=True
+        ):
+            fill = mix(self.theme.ink, self.theme.slate, 0.8) if shade == MERGE else self.theme.requests[shade]
+            y, h = bottom - end / span * tall, max((end - start) / span * tall, 0.4)
+            self.rect(left + column * wide, y, max(wide - 0.3, 0.4), h, fill)
+        self.line(left, bottom, left + room, bottom, self.theme.line)

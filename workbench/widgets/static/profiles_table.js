@@ -1,0 +1,130 @@
+// The table of captures. Only the rows in sight are in the page; those that were not sent yet are asked for.
+
+import { el, fill, show } from "./dom.js";
+
+const ROW = 24;
+const SIGHT = 10; // rows in sight
+const SPARE = 8; // rows drawn beyond either edge
+
+export class ProfileTable {
+  constructor(link, constants) {
+    this.link = link;
+    this.constants = constants;
+    this.rows = new Map();
+    this.cursor = 0;
+    this.head = el("div", { className: "wb-prof-head", role: "row" });
+    this.space = el("div", { className: "wb-prof-space", role: "rowgroup" });
+    this.scroll = el("div", { className: "wb-prof-scroll", role: "grid", "aria-label": "Captures; arrows move, space picks", "aria-multiselectable": true, tabindex: 0 }, this.head, this.space);
+    this.none = el("p", { className: "wb-prof-none", hidden: true }, "No capture has all of this. ",
+      el("button", { type: "button", on: { click: () => this.clear() } }, "Clear the filters"));
+    this.node = el("div", { className: "wb-prof-table" }, this.scroll, this.none);
+    this.scroll.addEventListener("scroll", () => this.#window());
+    this.scroll.addEventListener("keydown", (event) => this.#key(event));
+    this.scroll.addEventListener("focus", () => this.#window());
+    this.scroll.addEventListener("blur", () => this.#window());
+    link.listen("rows", (content) => this.#arrived(content));
+    this.clear = () => {};
+  }
+
+  show(frame, theme) {
+    const changed = frame.total !== this.total || frame.settings.sort !== this.sort;
+    Object.assign(this, { frame, theme, total: frame.total, sort: frame.settings.sort });
+    this.rows = new Map(frame.rows.map((row, at) => [at, row]));
+    this.asked = null;
+    if (changed) this.scroll.scrollTop = 0;
+    this.cursor = Math.min(this.cursor, Math.max(this.total - 1, 0));
+    show(this.scroll, this.total > 0);
+    show(this.none, this.total === 0);
+    const widths = frame.columns.map(({ name }) => ({ config: "minmax(90px, 2.2fr)", case: "minmax(90px, 1.3fr)", metric: "minmax(84px, 1fr)" }[name] ?? "minmax(56px, auto)"));
+    this.scroll.style.setProperty("--wb-prof-columns", `30px ${this.#fixed(frame) ?? widths.join(" ")} 34px`);
+    fill(this.head, el("span", {}), ...frame.columns.map((column) => this.#title(column)), el("span", {}));
+    this.space.style.height = `${this.total * ROW}px`;
+    this.scroll.style.height = `${Math.min(this.total, SIGHT) * ROW + ROW + 2}px`;
+    this.#window();
+  }
+
+  // Rows are grids of their own, so every column's width has to be known: by the longest text that was sent.
+  #fixed(frame) {
+    const needed = frame.columns.map(({ title }, at) => {
+      const longest = Math.max(title.length + 1.5, ...frame.rows.map((row) => row.cells[at].length));
+      return Math.min(Math.max(longest, 4), 34);
+    });
+    return needed.map((count, at) => (frame.columns[at].number ? `minmax(${Math.round(count * 6.6 + 14)}px, ${count}fr)` : `minmax(52px, ${count}fr)`)).join(" ");
+  }
+
+  #title({ name, title, number }) {
+    const { sort, descending } = this.frame.settings;
+    const chosen = name === sort;
+    const order = chosen ? (descending ? "descending" : "ascending") : "none";
+    return el("span", { role: "columnheader", "aria-sort": order, className: number ? "wb-prof-number" : "" },
+      el("button", { type: "button", tabindex: -1, title: `Sort by ${title}`, "data-sort": name,
+        on: { click: () => this.link.set({ sort: name, descending: chosen ? !descending : number || name === "date" }) } },
+      title, chosen ? (descending ? " \u2193" : " \u2191") : ""));
+  }
+
+  #window() {
+    const first = Math.max(Math.floor(this.scroll.scrollTop / ROW) - SPARE, 0);
+    const last = Math.min(first + SIGHT + 2 * SPARE + 1, this.total);
+    const focused = document.activeElement === this.scroll;
+    const drawn = [];
+    for (let at = first; at < last; at += 1) drawn.push(this.#row(at, focused && at === this.cursor));
+    fill(this.space, ...drawn);
+    let [from, to] = [first, last];
+    while (from < to && this.rows.has(from)) from += 1;
+    while (to > from && this.rows.has(to - 1)) to -= 1;
+    if (from < to) this.#ask(from, to);
+  }
+
+  #ask(first, last) {
+    const wanted = `${first} ${last} ${this.frame.number}`;
+    if (this.asked === wanted) return;
+    this.asked = wanted;
+    this.link.ask("rows", { first, last, frame: this.frame.number });
+  }
+
+  #arrived({ frame, first, rows }) {
+    if (frame !== this.frame.number) return;
+    rows.forEach((row, at) => this.rows.set(first + at, row));
+    this.#window();
+  }
+
+  #row(at, under) {
+    const row = this.rows.get(at);
+    const style = { top: `${at * ROW}px` };
+    if (!row) return el("div", { className: "wb-prof-row", style });
+    const picked = row.pick >= 0;
+    const letter = picked ? this.constants.letters[row.pick] : "";
+    const colours = picked ? { background: this.theme.requests[row.pick], color: this.theme.on_request[row.pick], borderColor: "transparent" } : {};
+    const cells = row.cells.map((cell, index) => el("span", { role: "gridcell", className: this.frame.columns[index].number ? "wb-prof-number" : "", title: cell.length > 20 ? cell : null }, cell));
+    const marks = el("span", { className: "wb-prof-marks" },
+      row.note ? el("i", { title: row.note, "aria-label": "has a note" }, "\u270e") : null,
+      row.report ? el("i", { title: "a report of Nsight Compute is kept", "aria-label": "has a report" }, "\u25a4") : null);
+    const node = el("div", { className: `wb-prof-row${picked ? " wb-prof-picked" : ""}${under ? " wb-prof-cursor" : ""}${row.reduced ? " wb-prof-reduced" : ""}`, role: "row", style, title: row.title, "aria-selected": picked, "data-key": row.key },
+      el("b", { className: "wb-prof-pick", style: colours, "aria-hidden": true }, letter), ...cells, marks);
+    node.addEventListener("click", (event) => {
+      this.cursor = at;
+      this.#pick(row, event.altKey);
+    });
+    return node;
+  }
+
+  #pick(row, alone = false) {
+    this.link.queue({ kind: "pick", key: row.key, alone });
+  }
+
+  #key(event) {
+    if (event.target !== this.scroll) return;
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: SIGHT, PageUp: -SIGHT, Home: -this.total, End: this.total }[event.key];
+    if (by) {
+      this.cursor = Math.min(Math.max(this.cursor + by, 0), this.total - 1);
+      const top = this.cursor * ROW;
+      const room = (SIGHT - 1) * ROW;
+      if (top < this.scroll.scrollTop) this.scroll.scrollTop = top;
+      else if (top > this.scroll.scrollTop + room) this.scroll.scrollTop = top - room;
+      this.#window();
+    } else if ((event.key === " " || event.key === "Enter") && this.rows.has(this.cursor)) this.#pick(this.rows.get(this.cursor), event.altKey);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
