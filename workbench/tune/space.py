@@ -78,11 +78,14 @@ class Space(ABC):
     ----------
     operator : str
         As records call it.
+    bound : tuple of str
+        Parameters that a default cannot change, for another call or the caller's promise decides them.
     meanings : dict of str to str
         What each parameter is, in a few words.
     """
 
     operator: ClassVar[str]
+    bound: ClassVar[tuple[str, ...]] = ()
     meanings: ClassVar[dict[str, str]]
 
     def __init__(self, parameters: Mapping[str, Sequence[Value]]) -> None:
@@ -104,6 +107,10 @@ class Space(ABC):
     @abstractmethod
     def default(self, gpu: str | devices.Gpu = "H200") -> Any:
         """The configuration that runs when none is given."""
+
+    @abstractmethod
+    def tuned_key(self) -> dict[str, Any]:
+        """What a default is kept under; see `workbench.tables.tuned`."""
 
     @abstractmethod
     def job(self, config: Any) -> Job:
@@ -180,6 +187,15 @@ class Space(ABC):
                 )
             parameters[name] = tuple(dict.fromkeys(values))
         return self._with(parameters)
+
+    def could_be_default(self, config: Any, default: Any) -> bool:
+        """Whether a configuration has the default's values of the `bound` parameters."""
+        return all(getattr(config, name) == getattr(default, name) for name in self.bound)
+
+    def applicable(self) -> Self:
+        """The part of the space that could be the default: `bound` parameters have the default's values."""
+        default = self.default()
+        return self.restrict(**{name: getattr(default, name) for name in self.bound})
 
     def config(self, **values: Value) -> Any:
         """One configuration; parameters left out have the default's values.

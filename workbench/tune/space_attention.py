@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -44,6 +45,7 @@ class AttentionSpace(Space):
     """
 
     operator: ClassVar[str] = "attention_decode"
+    bound: ClassVar[tuple[str, ...]] = ("ctas_per_sm", "tile", "early_map")
     meanings: ClassVar[dict[str, str]] = {
         "warps": "warps a CTA",
         "stages": "stages of each warp's ring",
@@ -97,6 +99,10 @@ class AttentionSpace(Space):
         """The default of the shape; it is the same on every GPU."""
         made: AttentionConfig = self._config.default_config(self.shape)
         return made
+
+    def tuned_key(self) -> dict[str, Any]:
+        """The shape: lengths are not known when a default is chosen."""
+        return asdict(self.shape)
 
     def job(self, config: AttentionConfig) -> Job:
         """The kernel of the shape; the tile and the launch do not change it."""

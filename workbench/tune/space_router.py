@@ -121,9 +121,7 @@ class RouterSpace(Space):
         if config.split_k > blocks:
             return f"split_k {config.split_k} > {blocks} blocks of {self._config.BLOCK} in K {self.product.k}"
         if config.multicast > 1 and self.product.m <= config.tile_m:
-            return (
-                f"multicast {config.multicast} has one tile of {config.tile_m} tokens to share for M {self.product.m}"
-            )
+            return f"multicast {config.multicast} shares among several tiles, and M {self.product.m} has one"
         return None
 
     def default(self, gpu: str | devices.Gpu = "H200") -> RouterConfig:
@@ -134,6 +132,10 @@ class RouterSpace(Space):
             product.m, product.n, product.k, product.terms, devices.gpu(gpu).sms
         )
         return made
+
+    def tuned_key(self) -> dict[str, Any]:
+        """The product."""
+        return dataclasses.asdict(self.product)
 
     def job(self, config: RouterConfig) -> Job:
         """The kernel that writes FP32 scores."""

@@ -137,7 +137,12 @@ class Study:
             name: tuple(dict.fromkeys([*values, getattr(self.default, name)]))
             for name, values in space.parameters.items()
         }
-        about = {"space": space.to_dict(), "gpu": gpu, "source": source_digest(space)}
+        about = {
+            "space": space.to_dict(),
+            "gpu": gpu,
+            "source": source_digest(space),
+            "default": self.default.to_dict(),  # what times are relative to
+        }
         self.journal = Journal(path, about, parameters)
         self.trials: dict[str, Trial] = {trial.key: trial for trial in self.journal.trials}
 
@@ -217,7 +222,7 @@ class Study:
             raise StudyError("the default was not timed, so there is nothing to compare with. Run the study first.")
         known = self.search.configs
         others = [t for t in self.timed if not t.dropped and t.key != default.key and t.key in known]
-        left = [default.key, *(trial.key for trial in others[: self.effort.finalists])]
+        left = [default.key, *self._best_of([trial.key for trial in others], self.effort.finalists)]
         rounds = self.effort.rounds
         for number in range(len(left)):
             last = len(left) <= _LAST
@@ -225,9 +230,17 @@ class Study:
             if last:
                 return self._result(taken, default.key)
             ranked = sorted((key for key in taken if key != default.key), key=lambda key: _median(taken[key]))
-            left = [default.key, *ranked[: max(_LAST - 1, len(ranked) // 2)]]
+            left = [default.key, *self._best_of(ranked, max(_LAST - 1, len(ranked) // 2))]
             rounds = min(2 * rounds, self.effort.final_rounds)
         raise AssertionError("each round of the finals has fewer configurations than the one before")
+
+    def _best_of(self, ranked: list[str], most: int) -> list[str]:
+        """The first ones, the best that could be the default among them, however it compares with those that cannot."""
+        chosen = ranked[:most]
+        could = [key for key in ranked if self.space.could_be_default(self.search.configs[key], self.default)]
+        if could and not set(could) & set(chosen):
+            chosen[-1] = could[0]
+        return chosen
 
     def _slots(self, pool: Pool) -> int:
         # The default alone is tried first: a study without it compares nothing.

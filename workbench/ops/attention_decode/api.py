@@ -18,13 +18,9 @@ from workbench.ops.attention_decode.checks import (
     of_type,
     shape_of,
 )
-from workbench.ops.attention_decode.config import (
-    PARAMETERS,
-    AttentionConfig,
-    AttentionShape,
-    default_config,
-)
+from workbench.ops.attention_decode.config import PARAMETERS, AttentionConfig, AttentionShape
 from workbench.ops.attention_decode.task_map import build_task_map, costs_of
+from workbench.ops.attention_decode.tuned import chosen_config
 from workbench.ops.library import define
 
 
@@ -118,7 +114,7 @@ def _values(config: AttentionConfig) -> tuple[Any, ...]:
 @lru_cache(maxsize=1024)
 def _checked(shape: AttentionShape, given: tuple[Any, ...] | None) -> AttentionConfig:
     if given is None:
-        return default_config(shape)
+        return chosen_config(shape)
     return AttentionConfig(**dict(zip(PARAMETERS, given, strict=True))).check(shape)
 
 
