@@ -23,8 +23,8 @@ def constants(timeline):
     """Exercise 2. Least squares on a column of ones and a column of tiles. Where all descriptors have about as many
     tiles the line is poorly held; hpc-ops has short ones at the cuts, which hold it.
 
-    The fixed cost is the one to halve: of a bin of a dozen tiles it is a good part, and a bin with two descriptors
-    pays it twice. The slope is the memory's: all CTAs together read at the bandwidth, so no scheduler changes it.
+    The fixed cost is the one to halve, for a bin with two descriptors pays it twice. The slope is the memory's while
+    all CTAs read: together they read at the bandwidth, so one that is faster makes another slower.
     """
     tiles = timeline.plan.num_tiles
     took = timeline.end_ns - timeline.start_ns
@@ -79,6 +79,5 @@ def mine(lengths, num_kv_heads, num_ctas, tile):
         arguments = {"num_kv_heads": num_kv_heads, "num_ctas": num_ctas, "tile": tile}
         return plan_decode(lengths, policy=lambda *_: bins, **arguments).metrics(cost).makespan_us
 
-    # Whole requests, too: in a short batch no cut is worth its merge.
     tries = [smallest(foot) for foot in (0, 1, 2, 4, 8, 16)]
     return min(tries, key=predicted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 from collections.abc import Mapping
@@ -51,7 +52,7 @@ def run(
     # The package under test, installed or not.
     path = os.pathsep.join(filter(None, (str(Path(workbench.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
     client.execute(env=os.environ | {"PYTHONPATH": path})
-    return json.loads(notebook.cells[-1].outputs[-1].text) if then else None
+    return json.loads(notebook.cells[-1].outputs[-1].text.splitlines()[-1]) if then else None
 
 
 def shown(notebook: nbformat.NotebookNode, cell_id: str) -> str:
@@ -64,3 +65,17 @@ def shown(notebook: nbformat.NotebookNode, cell_id: str) -> str:
         else:
             parts.append(output.data.get("text/html") or output.data.get("text/plain") or "")
     return "\n".join(parts)
+
+
+def functions_of(solutions: str) -> dict[str, str]:
+    """Source of each function in a file of solutions, as it would be pasted, with the module's imports."""
+    text = (notebooks_dir() / "solutions" / solutions).read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    imports = [
+        ast.get_source_segment(text, node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
+    return {
+        node.name: "\n".join([*imports, ast.get_source_segment(text, node)])  # type: ignore[list-item]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
 
-from tests.notebooks.execute import load, run, shown
+from tests.notebooks.execute import functions_of, load, run, shown
 from tests.schedule import wrong_schedulers
-from workbench.paths import notebooks_dir
 
 NAME = "01_load_balancing.ipynb"
 EXERCISES = {"exercise-1": "equal_bins", "exercise-2": "with_floor", "exercise-3": "best_of"}
@@ -63,21 +61,8 @@ def test_skeletons_fail_the_checker(tmp_path: Path) -> None:
     assert tagged == list(EXERCISES)
 
 
-def solutions() -> dict[str, str]:
-    """Source of each solution, as it would be pasted, with the module's imports."""
-    text = (notebooks_dir() / "solutions" / "01_load_balancing.py").read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    imports = [
-        ast.get_source_segment(text, node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))
-    ]
-    functions = {
-        node.name: ast.get_source_segment(text, node) for node in tree.body if isinstance(node, ast.FunctionDef)
-    }
-    return {name: "\n".join([*imports, source]) for name, source in functions.items()}
-
-
 def test_solutions_reach_the_goals(tmp_path: Path) -> None:
-    sources = solutions()
+    sources = functions_of("01_load_balancing.py")
     assert list(sources) == list(EXERCISES.values())
     notebook = load(NAME)
     speeds = "{f.__name__: [r.ok, r.speedup('hpc-ops'), r.speedup('lpt')] for f, r in reports.items()}"

@@ -78,3 +78,10 @@ def round_numbers(low: float, high: float) -> list[float]:
     """1, 2 and 5 times powers of ten from ``low`` to ``high``, both above 0: ticks of a logarithmic axis."""
     powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
     return [value for power in powers for m in (1, 2, 5) if low <= (value := m * 10.0**power) <= high]
+
+
+def steps(end: float, number: int = 5) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten from 0 to ``end``, at most ``number`` and one: ticks of an axis."""
+    unit = 10.0 ** math.floor(math.log10(end / number))
+    step = next(unit * m for m in (1, 2, 5, 10) if unit * m * number >= end)
+    return [k * step for k in range(int(end / step) + 1)]

@@ -142,6 +142,8 @@ def _number(text: object) -> float | None:
 def _written(value: float) -> str:
     if value == round(value):
         return f"{value:,.0f}"
+    if abs(value) < 0.1:
+        return f"{value:.2g}"
     return f"{value:.2f}" if abs(value) < 10 else f"{value:,.1f}"
 
 
