@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.widgets.crossover.meters import references
 from workbench import CrossoverTuner
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,12 +22,13 @@ pytestmark = pytest.mark.browser
 PROVIDERS = ("hpc", "cublas-fp32", "cublas-tf32", "cublas-bf16")
 SETTINGS = f"'longcat-chat', precision='tf32', providers={PROVIDERS!r}"
 SETUP = f"""
+import sys; sys.path.insert(0, {str(ROOT)!r})
+from tests.widgets.crossover.meters import references
 from workbench import CrossoverTuner
-tuner = CrossoverTuner({SETTINGS})
+tuner = CrossoverTuner({SETTINGS}, store=references())
 tuner
 """
-LIVE = f"""
-import sys; sys.path.insert(0, {str(ROOT)!r})
+LIVE = """
 from tests.widgets.crossover.meters import Meter, environment
 class Slow(Meter):
     seconds = 0.1
@@ -36,7 +38,8 @@ live
 
 
 def local(**settings: Any) -> CrossoverTuner:
-    return CrossoverTuner(**{"router": "longcat-chat", "precision": "tf32", "providers": PROVIDERS} | settings)
+    defaults = {"router": "longcat-chat", "precision": "tf32", "providers": PROVIDERS, "store": references()}
+    return CrossoverTuner(**defaults | settings)
 
 
 @pytest.fixture(scope="module")

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 import workbench
+from tests.widgets.crossover.meters import references
 from workbench import CrossoverTuner
 from workbench.errors import InvalidArgument, RecordError, TableError, WorkbenchError
-from workbench.records import Store
 from workbench.tables import SGLANG, Choice, DispatchTable, load_table, read_sglang
 from workbench.tune import CrossoverSearch, Traffic, best_choice, recorded_points, regret
 from workbench.widgets.crossover.replies import REPLIES
 from workbench.workloads import sample_trace, simulate
 
-# References only, so that records added later change no number here.
 PROVIDERS = ("hpc", "cublas-fp32", "cublas-tf32", "cublas-bf16")
 
 
 def tuner(**settings: object) -> CrossoverTuner:
-    return CrossoverTuner(**{"router": "longcat-chat", "precision": "tf32", "providers": PROVIDERS} | settings)
+    defaults = {"router": "longcat-chat", "precision": "tf32", "providers": PROVIDERS, "store": references()}
+    return CrossoverTuner(**defaults | settings)
 
 
 def reply(shown: CrossoverTuner, what: str) -> dict[str, object]:
@@ -42,7 +42,7 @@ def test_it_is_public_and_imports_no_torch() -> None:
 
 def test_the_best_choice_and_its_regret_are_the_engines() -> None:
     shown = tuner()
-    found = recorded_points(Store(), gpu="H200", k=6144, n=768, providers=PROVIDERS)
+    found = recorded_points(references(), gpu="H200", k=6144, n=768, providers=PROVIDERS)
     search = CrossoverSearch(found.providers, precision="tf32", points=found.points)
     best = best_choice(search)
     assert shown.rule.starts == best.starts
@@ -236,7 +236,9 @@ def test_copied_code_opens_the_same_view(settings: dict[str, object]) -> None:
     scope: dict[str, object] = {}
     *before, last = ast.parse(shown.copy_as_code()).body
     exec(compile(ast.Module(before, []), "copied", "exec"), scope)
-    again = eval(compile(ast.Expression(last.value), "copied", "eval"), scope)  # type: ignore[attr-defined]
+    last.value.keywords.append(ast.keyword("store", ast.Name("store", ast.Load())))  # type: ignore[attr-defined]
+    call = ast.fix_missing_locations(ast.Expression(last.value))  # type: ignore[attr-defined]
+    again = eval(compile(call, "copied", "eval"), scope | {"store": references()})
     assert again.session.state == shown.session.state
     assert again.frame["answer"] == shown.frame["answer"]
 
