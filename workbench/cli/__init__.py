@@ -26,7 +26,7 @@ import typer
 from rich.console import Console
 
 import workbench
-from workbench.cli import bench, capture, crossover, doctor, fit, lab, plan, records, report, timeline
+from workbench.cli import bench, capture, crossover, doctor, fit, lab, plan, records, report, timeline, tune
 from workbench.errors import InvalidArgument, InvalidPlan, ReportDamaged, TableError, WorkbenchError, WorkloadError
 
 COMMANDS = (
@@ -40,7 +40,7 @@ COMMANDS = (
     timeline.timeline,
 )
 
-GROUPS = {"bench": bench.app, "capture": capture.app}
+GROUPS = {"bench": bench.app, "capture": capture.app, "tune": tune.app}
 """Commands that have commands of their own."""
 
 FAULTY_INPUT = (InvalidArgument, InvalidPlan, ReportDamaged, TableError, WorkloadError)

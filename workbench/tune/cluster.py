@@ -168,6 +168,11 @@ class ClusterPool:
         """Sample several in turns, all on one GPU."""
         return self._submit(_turns, list(configs), rounds)
 
+    def surroundings(self) -> dict[str, Any]:
+        """What the bench on one of the GPUs says about itself."""
+        about: dict[str, Any] = self._submit(_about).result()
+        return about
+
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         task = self._client.submit(
             function,

@@ -106,8 +106,10 @@ class Study:
         Journal; what is in it is not tried again.
     gpu
         Name of the GPU by its driver; a study is of one model.
-    method, seed, configs
+    method, seed
         As `workbench.tune.study_search.Search`.
+    configs
+        Only these; the journal keeps them. Default: those that it has, or the whole space.
     effort
         How many samples.
 
@@ -131,8 +133,7 @@ class Study:
         self.space, self.gpu, self.effort = space, gpu, effort or Effort()
         # An unknown GPU has no default of its own; the architecture is the same, or nothing would run.
         known = next((g.name for g in devices.CATALOGUE.values() if gpu in (g.name, *g.aliases)), "H200")
-        self.search = Search(space, method, known, seed, configs)
-        self.default = self.search.configs[self.search.default_key]
+        self.default = space.default(known)
         parameters = {
             name: tuple(dict.fromkeys([*values, getattr(self.default, name)]))
             for name, values in space.parameters.items()
@@ -144,6 +145,11 @@ class Study:
             "default": self.default.to_dict(),  # what times are relative to
         }
         self.journal = Journal(path, about, parameters)
+        if configs is None and (chosen := self.journal.noted("configs")):
+            configs = [space.make(values) for values in chosen]
+        elif configs is not None:
+            self.journal.note("configs", [config.to_dict() for config in configs])
+        self.search = Search(space, method, self.default, seed, configs)
         self.trials: dict[str, Trial] = {trial.key: trial for trial in self.journal.trials}
 
     def __enter__(self) -> Self:
@@ -234,6 +240,13 @@ class Study:
             rounds = min(2 * rounds, self.effort.final_rounds)
         raise AssertionError("each round of the finals has fewer configurations than the one before")
 
+    def result(self) -> Result | None:
+        """The finals that are in the journal; None where they are not finished. Measures nothing."""
+        try:
+            return self.finals(_Nobody())
+        except (_Unfinished, StudyError):
+            return None
+
     def _best_of(self, ranked: list[str], most: int) -> list[str]:
         """The first ones, the best that could be the default among them, however it compares with those that cannot."""
         chosen = ranked[:most]
@@ -275,6 +288,22 @@ class Study:
             key: Finalist(json.loads(key), us, taken[default], self.trials[key].rel_error) for key, us in taken.items()
         }
         return Result(tuple(sorted(found.values(), key=lambda each: each.median_us)), found[default])
+
+
+class _Unfinished(Exception):
+    """The journal lacks a round of the finals."""
+
+
+class _Nobody:
+    """A pool that measures nothing."""
+
+    slots = 0
+
+    def try_config(self, config: Any, default: Any, best: float, effort: Effort) -> Future[Trial]:
+        raise _Unfinished
+
+    def take_turns(self, configs: Sequence[Any], rounds: int) -> Future[Samples]:
+        raise _Unfinished
 
 
 def source_digest(space: Space) -> str:

@@ -22,12 +22,12 @@ class Search:
     Parameters
     ----------
     space
-        Valid configurations; the default of the GPU is proposed first.
+        Valid configurations.
     method
         ``"grid"``: all in the order of the space. ``"random"``, ``"tpe"``: Optuna's samplers over the declared values;
         combinations that cannot run are passed over and cost nothing.
-    gpu
-        Whose default.
+    default
+        The configuration that is proposed first.
     seed
         Of the samplers.
     configs
@@ -40,11 +40,10 @@ class Search:
     """
 
     def __init__(
-        self, space: Space, method: str, gpu: str, seed: int = 0, configs: Sequence[Any] | None = None
+        self, space: Space, method: str, default: Any, seed: int = 0, configs: Sequence[Any] | None = None
     ) -> None:
         if method not in METHODS:
             raise InvalidArgument(f"method {method!r} is not known; give {', '.join(METHODS)}.")
-        default = space.default(gpu)
         listed = dict.fromkeys([default, *(space if configs is None else configs)])
         self.configs: dict[str, Any] = {key_of(config): config for config in listed}
         self.default_key = key_of(default)
