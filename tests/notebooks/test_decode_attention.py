@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path
 
 import nbformat
@@ -235,18 +234,80 @@ def test_the_light_set_is_enough(
     assert "torch and triton not installed" in shown(notebook, "kernel-check")
 
 
+PRETEND = """
+import os
+import sys
+from types import SimpleNamespace
+
+sys.path.insert(0, {root!r})
+os.environ["TRITON_INTERPRET"] = "1"
+from tests.widgets.invented import invented
+from workbench.gpu import driver
+from workbench.measure import attention_inputs, schedulers, timeline_run
+from workbench.measure.figures import Figure
+from workbench.ops.attention_decode.triton import attention_decode_triton
+from workbench.schedule import cost_model, plan_decode
+from workbench.widgets.lesson import ranking
+
+ops, make = sys.modules["workbench.ops.attention_decode"], attention_inputs.make_inputs
+upload, ops.attention_decode = ops.upload_plan, attention_decode_triton
+ops.upload_plan = lambda plan, device: upload(plan, {{"cuda": "cpu"}}[device])
+attention_inputs.make_inputs = lambda *given, device, **named: make(*given, device={{"cuda": "cpu"}}[device], **named)
+schedulers.kernel_problem = ranking.kernel_problem = lambda: ""
+driver.device = lambda: SimpleNamespace(name="NVIDIA H200")
+timeline_run.input_sets = lambda case: ["inputs"]
+
+
+def run_timeline(case, scheme, sets):
+    assert sets == ["inputs"]
+    plan = plan_decode(case.lengths, num_kv_heads=1, num_ctas=132, policy=scheme)
+    return SimpleNamespace(timeline=invented(plan, cost_model()))
+
+
+def measured(case, given):
+    base = {{"operator": "attention_decode", "case": case.name, "dtype": case.cache, "origin": "measured now (fake)"}}
+    plans = [plan_decode(case.lengths, num_kv_heads=1, num_ctas=132, policy=policy) for policy in given.values()]
+    calls = [Figure(**base, provider="cuda", median_us=plan.metrics().call_us) for plan in plans]
+    return [Figure(**base, provider="read", median_us=1.0), *calls]
+
+
+timeline_run.run_timeline, ranking.measure_schedulers = run_timeline, measured
+"""
+"""A GPU that only seems to be there: what a live cell asks of it is answered by the CPU, or made up."""
+
+
+@without_gpu
+def test_the_live_cells_ask_for_what_there_is(tmp_path: Path, own_store: Store) -> None:
+    """Every branch for a machine with a GPU runs, on a machine without: names, arguments, what is shown."""
+    sources = functions_of("02_decode_attention.py")
+    notebook = load(NAME)
+    setup = next(cell.source for cell in notebook.cells if cell.id == "setup")
+    pretended = PRETEND.format(root=str(Path(__file__).resolve().parents[2])) + setup
+    replace = {cell: sources[name] for cell, name in EXERCISES.items()} | of_case(notebook) | {"setup": pretended}
+    live(notebook, tmp_path, replace)
+    assert "H200 is here: cells measure." in shown(notebook, "setup")
+    assert "measured now (fake)" in shown(notebook, "first")
+
+
 @pytest.mark.gpu
 def test_live(tmp_path: Path, own_store: Store) -> None:
     """On a GPU the cells measure: the timeline is of this run, and the ranking is by measured time."""
     sources = functions_of("02_decode_attention.py")
     notebook = load(NAME)
-    replace = {cell: sources[name] for cell, name in EXERCISES.items()}
+    live(notebook, tmp_path, {cell: sources[name] for cell, name in EXERCISES.items()})
+    for cell in ("timelines", "kernel-check", "residuals", "exercise-2-check", "exercise-3-rank"):
+        print(cell, shown(notebook, cell)[:600])
+
+
+def live(notebook: nbformat.NotebookNode, folder: Path, replace: dict[str, str]) -> None:
+    """Run with the solutions in place, and look at what the cells with a GPU show."""
     then = "[NO_KERNEL, sorted(timelines), sorted(overlay.timelines), float(found.relative)]"
-    problem, policies, sides, error = run(notebook, tmp_path, replace=replace, then=then)
+    problem, policies, sides, error = run(notebook, folder, replace=replace, then=then)
     assert (problem, policies, sides) == ("", sorted(POLICIES), ["A"])
     assert error < 0.0025
     for cell in ("first", "exercise-3-rank"):
         assert "By measured time" in shown(notebook, cell)
         assert "has no rank" not in shown(notebook, cell)
-    assert "measured now" in shown(notebook, "residuals")
-    print(json.dumps({cell: shown(notebook, cell)[:400] for cell in ("timelines", "kernel-check", "exercise-3-rank")}))
+    for cell in ("timelines", "residuals", "exercise-2-check"):
+        assert "measured now (NVIDIA H" in shown(notebook, cell), cell
+    assert "the CUDA kernel on H" in shown(notebook, "kernel-check")

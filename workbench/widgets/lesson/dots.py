@@ -194,7 +194,7 @@ def symbol(kind: str, x: float, y: float) -> str:
 
 def _legend(shown: Sequence[Dot], floor_name: str, y: float) -> list[str]:
     """The marks in use, a line each, with every origin that the mark stands for here."""
-    lines = []
+    lines: list[str] = []
     for kind in MARKS:
         origins = list(dict.fromkeys(dot.origin for dot in shown if dot.kind == kind))
         if origins:

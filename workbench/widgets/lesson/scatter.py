@@ -49,7 +49,7 @@ def scatter(
             f"{across.size} x, {up.size} y and {len(lines)} lines. Give as many x as y, none below 0, and up to "
             f"{len(DASHES)} lines."
         )
-    right, top = max(across.max(), 1e-9) * 1.05, max(up.max(), 1e-9) * 1.08
+    right, top = max(float(across.max()), 1e-9) * 1.05, max(float(up.max()), 1e-9) * 1.08
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
     def px(value: float) -> float:
