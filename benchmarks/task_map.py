@@ -4,7 +4,7 @@
 
 Each figure is the median over replays of a CUDA graph of at least 24 builds that rotate over eight sets of lengths; all
 variants take turns. The stages are nanoseconds from the start of the kernel, as a build with ``PROFILE`` stamps them:
-prefix sums, cuts, bins, choice, rows written. Each map is compared with the plan that the CPU makes.
+prefix sums, cuts and bins, choice, rows written. Each map is compared with the plan that the CPU makes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from workbench.ops.attention_decode.task_map import SOURCE, decides, grid_of, ma
 from workbench.schedule import plan_decode
 
 LONGEST = 131_072
-STAGES = ("prefix sums", "cuts", "bins", "choice", "rows")
+STAGES = ("prefix sums", "cuts and bins", "choice", "rows")
 BATCHES: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
     "64x4K": lambda _: np.full(64, 4096),
     "64 lognormal": lambda rng: np.clip(rng.lognormal(7, 1.5, 64), 1, LONGEST).astype(int),
@@ -73,7 +73,7 @@ def stages(kernel: Kernel, lengths: torch.Tensor, task_map: TaskMap, policy: str
     seen = []
     for _ in range(20):
         build()
-        seen.append(task_map.header[3:].cpu().numpy())
+        seen.append(task_map.header[3 : 3 + len(STAGES)].cpu().numpy())
     return np.median(seen[2:], axis=0).astype(int)
 
 
@@ -93,7 +93,7 @@ def main() -> None:
                 label = f"{policy} {ctas} CTAs"
                 choices: list[Any] = [None]
                 if arguments.threads:
-                    choices += [256, 384, 640, 768, 1024]
+                    choices += [256, 384, 512, 768, 1024]
                 for threads in choices:
                     one = label if threads is None else f"{label} {threads} threads"
                     variants[one] = [builder(plain, lengths, task_map, policy, threads) for lengths, task_map in sets]

@@ -4,8 +4,8 @@
 // cut follows from prefix sums over the requests, so a thread computes it alone by binary search:
 //
 //   1  prefix sums over the non-empty requests of one KV head (all heads are alike)
-//   2  policy balanced only: a thread a cut of each fill, then a thread a bin of each candidate, for the predicted
-//      makespans; the least wins
+//   2  policy balanced only: a thread a cut of each fill and the bin that begins there, for the predicted makespans;
+//      the least wins, and of equal ones that with the shortest longest bin
 //   3  a thread a bin writes the bin's first descriptor, a thread a (KV head, request) that where the request starts
 //
 // Every CTA of the grid repeats 1 and 2 and writes its share of 3. Times are whole nanoseconds, and the candidates and
@@ -21,7 +21,7 @@
 #include "common/ptx.cuh"
 
 #ifndef PROFILE
-#define PROFILE 0  // 1: nanoseconds of the stages go to header[3..7]
+#define PROFILE 0  // 1: nanoseconds of the stages go to header[3..6]
 #endif
 
 using uint16_t = unsigned short;
@@ -31,8 +31,7 @@ constexpr int kUnits = 16;  // parts of a tile in which weights are measured
 constexpr long long kMaxWeight = 0x7fffffff;
 constexpr uint32_t kMaxTime = 0xffffffffu;  // longer makespans count as this
 
-// Fills, of which the timed one is snapped in three ways; and the candidates in the order in which ties are decided.
-enum FillKind { kUpstreamFill, kEvenFill, kPieceFill, kTimedFill, kFills };
+// In the order in which ties are decided; the timed fill is snapped in three ways.
 enum Candidate { kUpstream, kEven, kPieces, kTimed, kCandidates = kTimed + 3 };
 
 struct MapParams {
@@ -50,7 +49,7 @@ struct MapParams {
   // What balanced decides by. Times in nanoseconds.
   double us_per_byte;  // 1 / bytes_per_us
   int descriptor_weight, piece_tiles;
-  int tile_bytes, bytes_per_us, cta_tile_ns, descriptor_ns, partial_ns, merge_ns, merge_chunk_ns;
+  int tile_bytes, bytes_per_us, cta_tile_ns, loaded_tile_ns, descriptor_ns, partial_ns, merge_ns, merge_chunk_ns;
 };
 
 __device__ __forceinline__ int divide_up(int a, int b) { return int((unsigned(a) + b - 1) / unsigned(b)); }
@@ -59,12 +58,6 @@ __device__ __forceinline__ int divide_up(int a, int b) { return int((unsigned(a)
 __device__ __forceinline__ int divide_up_by_ctas(const MapParams& p, int a) {
   uint32_t n = unsigned(a) + p.num_ctas - 1, quotient = __umulhi(n, p.ctas_inverse);
   return quotient + (n - quotient * p.num_ctas >= unsigned(p.num_ctas));
-}
-
-// 64-bit division is a long subroutine; where both fit 32 bits the hardware's helps.
-__device__ __forceinline__ uint64_t divide_up(uint64_t a, uint64_t b) {
-  a += b - 1;
-  return ((a | b) >> 32) == 0 ? uint32_t(a) / uint32_t(b) : a / b;
 }
 
 // Time of all tiles at the bandwidth of the chip: a quotient near enough, then put right.
@@ -162,23 +155,11 @@ struct Fill {
   }
 };
 
-// Pieces up to bin c of the item that cut c lies inside of, 1 where it lies inside of none. Cuts inside one item follow
-// one another, and the item's first piece lies in the bin before them. `from` is the bin of the warp's first lane.
-__device__ __forceinline__ int pieces_until(const Cut* cuts, int from, int c) {
-  int code = cuts[c].y, lane = threadIdx.x % 32;
-  bool inside = code & 1, begins = !inside || code != cuts[c - 1].y;  // cut 0 is inside of nothing
-  uint32_t begun = __ballot_sync(~0u, begins) & (~0u >> (31 - lane));
-  if (!inside) return 1;
-  int first = from + 31 - __clz(begun);
-  if (!begun) first = last_not_above(from, code - 1, [&](int i) { return cuts[i].y; }) + 1;
-  return c - first + 2;
-}
-
 extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(const __grid_constant__ MapParams p) {
   extern __shared__ int shared[];
   __shared__ int3 totals_of_warps[32];
   __shared__ uint2 sums_of_warps[32];
-  __shared__ uint32_t fullest[kCandidates], most_pieces[kCandidates], longest_bin[kCandidates];
+  __shared__ uint32_t most_pieces[kCandidates], longest_bin[kCandidates];
 
   int stride = p.num_ctas + 1;
   int* starts = shared;
@@ -214,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   int piece = 0, least = 2 * (kUnits + p.descriptor_weight), longest = 0;
   bool timed = false;
   if (p.balanced) {
-    if (threadIdx.x < kCandidates) fullest[threadIdx.x] = most_pieces[threadIdx.x] = longest_bin[threadIdx.x] = 0;
+    if (threadIdx.x < kCandidates) most_pieces[threadIdx.x] = longest_bin[threadIdx.x] = 0;
     int3 all = block_totals(make_int3(run_tiles, run_busy, run_longest), totals_of_warps);
     int total = all.x * p.kv_heads, busy = all.y * p.kv_heads;
     longest = all.z;
@@ -264,17 +245,24 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   stamp(3);
   int chosen = kUpstream;
   if (p.balanced && total > 0) {
-    // 2a: cuts, a warp 32 of one fill, of which the last begins the next warp's.
+    uint64_t stream_ns = stream_time(p, total);
+    int slower_ns = p.loaded_tile_ns - p.cta_tile_ns;
+    uint32_t loaded_tiles = slower_ns > 0 ? saturated(stream_ns) / unsigned(p.loaded_tile_ns) : 0;
+
+    // Cuts, a warp 32 of one candidate, and the 31 bins between them; the last cut begins the next warp's bins.
     int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
-    int rounds = kFills * ((p.num_ctas + 30) / 31);
+    int rounds = kCandidates * ((p.num_ctas + 30) / 31);
     for (int round = warp; round < rounds; round += warps) {
-      int kind = round % kFills, c = min(round / kFills * 31 + lane, p.num_ctas);
-      if (kind == kTimedFill && !timed) continue;
-      const int* before = kind == kTimedFill ? weights : starts;
+      int candidate = round % kCandidates, from = round / kCandidates * 31, c = min(from + lane, p.num_ctas);
+      bool by_weight = candidate >= kTimed;
+      if (by_weight && !timed) continue;
+      const int* before = by_weight ? weights : starts;
       int of_head = before[count], end = of_head * p.kv_heads;
-      int budget = kind == kUpstreamFill ? upstream : kind == kEvenFill ? even : 0;
-      if (kind == kPieceFill) budget = max(even, divide_up(longest, max(longest / even - 1, 1)));
-      if (kind == kTimedFill) budget = max(divide_up_by_ctas(p, end), least);
+      int budget = candidate == kUpstream ? upstream : even;
+      if (candidate == kPieces) budget = max(even, divide_up(longest, max(longest / even - 1, 1)));
+      if (by_weight) budget = max(divide_up_by_ctas(p, end), least);
+      int reach = candidate == kUpstream ? 0 : candidate == kTimed ? p.piece_tiles : budget / 2;
+      if (candidate > kTimed) reach = even >> (candidate - kTimed + 1);
       int64_t target = int64_t(c) * budget;
       bool done = target >= end;
       int head = done ? p.kv_heads : p.kv_heads > 1 ? int(target) / of_head : 0;
@@ -282,45 +270,39 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
       int number = last_not_above(count, inside, [&](int i) { return before[i]; });
       int item = head * count + number, base = head * items.head_tiles;
       int item_start = base + starts[number], item_end = base + starts[number + 1], at = base + inside;
-      if (kind == kTimedFill) {
+      int period = piece * kUnits + p.descriptor_weight;
+      if (by_weight) {
         // Whole pieces of a request, and the tiles that fit the rest: see weighted_cuts in workbench/schedule/fills.py.
-        int weight = inside - weights[number], period = piece * kUnits + p.descriptor_weight;
+        int weight = inside - weights[number];
         int whole = unsigned(weight) / unsigned(period), rest = max(weight - whole * period - p.descriptor_weight, 0);
         at = min(item_start + whole * piece + rest / kUnits, item_end);
       }
-      auto keep = [&](int candidate, int reach) {
-        Cut cut = snapped(item, item_start, item_end, at, reach);
-        cuts[candidate * stride + c] = cut;
-        int most = __reduce_max_sync(~0u, __shfl_down_sync(~0u, cut.x, 1) - cut.x);
-        if (lane == 0) raise_shared(&fullest[candidate], most);
-      };
-      if (kind == kTimedFill) {
-        keep(kTimed, p.piece_tiles);
-        keep(kTimed + 1, even / 4);
-        keep(kTimed + 2, even / 8);
-      } else {
-        keep(kind, kind == kUpstreamFill ? 0 : budget / 2);
-      }
-    }
-    uint64_t stream_ns = stream_time(p, total);
-    __syncthreads();
+      Cut low = snapped(item, item_start, item_end, at, reach), high;
+      cuts[candidate * stride + c] = low;
+      high.x = __shfl_down_sync(~0u, low.x, 1), high.y = __shfl_down_sync(~0u, low.y, 1);
+      int previous = __shfl_up_sync(~0u, low.y, 1);  // the first lane gets its own
+      bool entered = low.y & 1, left = high.y & 1, same = low.y >> 1 == high.y >> 1;  // inside an item
 
-    stamp(4);
-    // 2b: bins, a warp 32 of one candidate; see BinSums in workbench/schedule/fills.py.
-    uint32_t most = max(fullest[min(lane, kCandidates - 1)], 1u);
-    uint32_t tile_ns = saturated(max(uint64_t(p.cta_tile_ns), divide_up(stream_ns, uint64_t(most))));
-    rounds = kCandidates * ((p.num_ctas + 31) / 32);
-    for (int round = warp; round < rounds; round += warps) {
-      int candidate = round % kCandidates, first = round / kCandidates * 32, c = min(first + lane, p.num_ctas - 1);
-      if (candidate >= kTimed && !timed) continue;
-      const Cut* own = cuts + candidate * stride;
-      Cut low = own[c], high = own[c + 1];
-      int pieces = __reduce_max_sync(~0u, pieces_until(own, first, c));
-      bool same = low.y >> 1 == high.y >> 1, entered = low.y & 1, left = high.y & 1;  // inside an item
-      int descriptors = ((high.y + 1) >> 1) - (low.y >> 1), split = entered + left - (same && entered);
-      uint64_t ns = uint64_t(high.x - low.x) * __shfl_sync(~0u, tile_ns, candidate) +
+      // Cuts inside one item follow one another, and the item's first piece lies in the bin before them. Where they
+      // began in another warp: the fill's first cut that lies more than `reach` tiles behind the item's start.
+      uint32_t begun = __ballot_sync(~0u, !entered || low.y != previous) & (~0u >> (31 - lane));
+      int first = from + 31 - __clz(begun);
+      if (entered && !begun) {
+        first = unsigned(item_start + reach) / unsigned(budget) + 1;
+        if (by_weight) {
+          int whole = unsigned(reach + 1) / unsigned(piece), rest = reach + 1 - whole * piece;
+          int weight = head * of_head + weights[number] + whole * period;
+          first = divide_up(weight + (rest > 0 ? rest * kUnits + p.descriptor_weight : 0), budget);
+        }
+      }
+      int pieces = __reduce_max_sync(~0u, entered ? c - first + 2 : 1);
+
+      // See BinSums in workbench/schedule/fills.py. The last lane's bin looks empty.
+      int tiles = high.x - low.x, split = entered + left - (same && entered);
+      int descriptors = ((high.y + 1) >> 1) - (low.y >> 1);
+      uint64_t ns = uint64_t(tiles) * p.cta_tile_ns + uint64_t(min(unsigned(tiles), loaded_tiles)) * slower_ns +
                     uint64_t(descriptors) * p.descriptor_ns + uint64_t(split) * p.partial_ns;
-      uint32_t most_ns = __reduce_max_sync(~0u, low.x < high.x ? saturated(ns) : 0);
+      uint32_t most_ns = __reduce_max_sync(~0u, tiles > 0 ? saturated(ns) : 0);
       if (lane == 0) {
         raise_shared(&most_pieces[candidate], pieces);
         raise_shared(&longest_bin[candidate], most_ns);
@@ -328,16 +310,20 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
     }
     __syncthreads();
 
-    stamp(5);
-    uint32_t makespan = kMaxTime;
+    stamp(4);
+    uint32_t makespan = kMaxTime, bin_ns = kMaxTime;
     if (lane < (timed ? kCandidates : kTimed)) {
       uint32_t pieces = most_pieces[lane];
-      makespan = saturated(longest_bin[lane] + (pieces > 1 ? p.merge_ns + uint64_t(pieces) * p.merge_chunk_ns : 0));
+      bin_ns = longest_bin[lane];
+      uint64_t merge_ns = pieces > 1 ? p.merge_ns + uint64_t(pieces) * p.merge_chunk_ns : 0;
+      makespan = saturated(max(uint64_t(bin_ns), stream_ns + p.descriptor_ns) + merge_ns);
     }
-    chosen = __ffs(__ballot_sync(~0u, makespan == __reduce_min_sync(~0u, makespan))) - 1;
+    bool least_time = makespan == __reduce_min_sync(~0u, makespan);
+    uint32_t shortest = __reduce_min_sync(~0u, least_time ? bin_ns : kMaxTime);
+    chosen = __ffs(__ballot_sync(~0u, least_time && bin_ns == shortest)) - 1;
   }
 
-  stamp(6);
+  stamp(5);
   // 3: write. An item-start descriptor lies at num_ctas + kv_head * max_batch + request.
   Fill fill{p.balanced && total > 0 ? cuts + chosen * stride : nullptr, upstream, p.num_ctas, total};
   auto write = [&](int index, int bin, int low, int head, int number, int start, int end, int2 homes) {
@@ -384,7 +370,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
       if (fill(homes.x) != start) write(index, homes.x, start, head, number, start, end, homes);
     }
   }
-  stamp(7);
+  stamp(6);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     p.header[kNumEmpty] = p.batch - count;
     p.header[kPolicyChosen] = chosen;

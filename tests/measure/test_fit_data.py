@@ -152,7 +152,7 @@ def test_what_is_written_is_what_the_model_reads(store, monkeypatch):
     "damage",
     [
         lambda d: d.pop("fits"),
-        lambda d: d.update(version=2),
+        lambda d: d.update(version=1),
         lambda d: d.update(gpu="H100"),
         lambda d: d["fits"]["fp8"].update(source="modelled"),
         lambda d: d["fits"]["fp8"]["constants"].update(descriptor_ns=0),

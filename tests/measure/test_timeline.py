@@ -235,7 +235,7 @@ def test_merges_run_forwards_and_behind_their_descriptor(plan):
 
 
 def test_stamps_of_another_plan_are_refused(plan):
-    for rows in (stamps_of(plan, COST)[::-1], stamps_of(plan_of(policy="balanced"), COST)):
+    for rows in (stamps_of(plan, COST)[::-1], stamps_of(plan_of(policy="lpt"), COST)):
         with pytest.raises(TimelineError):
             Timeline.from_stamps(plan, rows)
 

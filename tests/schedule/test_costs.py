@@ -28,8 +28,9 @@ def test_a_custom_gpu() -> None:
 
 
 def test_measured_constants_replace_modelled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = CostConstants(bytes_per_us=1, sm_elements_per_us=2, descriptor_ns=3, partial_ns=4, empty_ns=5,
-                             merge_ns=6, merge_chunk_ns=7, launch_ns=8, source="measured on a bench")  # fmt: skip
+    measured = CostConstants(bytes_per_us=1, sm_elements_per_us=2, sm_bytes_per_us=9, descriptor_ns=3, partial_ns=4,
+                             empty_ns=5, merge_ns=6, merge_chunk_ns=7, launch_ns=8,
+                             source="measured on a bench")  # fmt: skip
     monkeypatch.setitem(module.TABLE, "A100", measured)
     assert cost_model("A100").constants is measured
     assert cost_model("A100").source == "measured on a bench"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -11,9 +12,17 @@ from hypothesis import strategies as st
 
 from tests.schedule import oracle
 from tests.schedule.strategies import costs, problems
-from workbench.schedule import DecodeProblem, balanced
+from workbench.schedule import CostModel, DecodePlan, DecodeProblem, balanced, cost_model
 from workbench.schedule.fills import MAX_WEIGHT, UNITS, plan_from_cuts, snap, sum_bins, weighted_cuts
 from workbench.schedule.policies import worth_in_tiles
+
+
+def longest_bin(plan: DecodePlan, cost: CostModel) -> int:
+    """Time of the longest bin of a persistent plan, were there no stream to wait for."""
+    pace = cost.pace(plan.problem.total_tiles, plan.tile, plan.num_ctas)
+    c, split = cost.constants, plan.split
+    feet = [sum(c.descriptor_ns + c.partial_ns * int(s) for s in split[a:b]) for a, b in pairwise(plan.bin_offsets)]
+    return max(int(pace.reading_ns(int(n))) + foot for n, foot in zip(plan.bin_tiles, feet, strict=True))
 
 
 @settings(max_examples=250)
@@ -44,8 +53,9 @@ def test_sums_predict_exactly_what_the_plan_costs(problem: DecodeProblem, cost: 
         assert sums.descriptors.tolist() == np.diff(plan.bin_offsets).tolist()
         assert sums.split_pieces.tolist() == np.bincount(plan.cta[plan.split], minlength=problem.num_ctas).tolist()
         assert sums.max_chunks == plan.chunk_counts.max(initial=0)
-        predicted = sums.makespan_ns(cost, problem.total_tiles, problem.tile)
+        predicted, longest = sums.times_ns(cost, problem.tile)
         assert predicted == plan.spans(cost).makespan_ns
+        assert longest == longest_bin(plan, cost)
         assert predicted / 1e3 == plan.metrics(cost).makespan_us
 
 
@@ -53,9 +63,22 @@ def test_sums_predict_exactly_what_the_plan_costs(problem: DecodeProblem, cost: 
 @given(problems(), costs())
 def test_balanced_takes_the_best_candidate(problem: DecodeProblem, cost: object) -> None:
     policy = balanced(cost)
-    times = [plan_from_cuts(problem, "x", cuts).spans(cost).makespan_ns for cuts in policy.candidates(problem)]
-    best = plan_from_cuts(problem, "balanced", policy.candidates(problem)[times.index(min(times))])
-    assert policy.plan(problem).as_lists() == best.as_lists()
+    plans = [plan_from_cuts(problem, "balanced", cuts) for cuts in policy.candidates(problem)]
+    times = [(plan.spans(cost).makespan_ns, longest_bin(plan, cost)) for plan in plans]
+    assert policy.plan(problem).as_lists() == plans[times.index(min(times))].as_lists()
+
+
+def test_of_equal_makespans_the_shortest_longest_bin_decides() -> None:
+    """Where the memory system decides, fewer and longer bins would end no later by the model."""
+    cost = cost_model("H200", cache="bf16")
+    cost = replace(cost, constants=replace(cost.constants, merge_ns=1, merge_chunk_ns=0, bytes_per_us=1_000_000))
+    problem = DecodeProblem([4096] * 64, 1, 132)
+    plans = [plan_from_cuts(problem, "x", cuts) for cuts in balanced(cost).candidates(problem)]
+    split = [plan for plan in plans if plan.split.any()]
+    assert len({plan.spans(cost).makespan_ns for plan in split}) == 1
+    free = replace(cost, constants=replace(cost.constants, merge_ns=0))
+    assert len({plan.spans(free).makespan_ns for plan in plans}) == 1
+    assert balanced(free).plan(problem).bin_tiles.max() == min(plan.bin_tiles.max() for plan in plans)
 
 
 @dataclass

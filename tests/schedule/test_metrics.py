@@ -77,6 +77,7 @@ def test_a_plan_worked_by_hand() -> None:
     constants = CostConstants(
         bytes_per_us=4_370_000,
         sm_elements_per_us=40_000,
+        sm_bytes_per_us=40_000,
         descriptor_ns=350,
         partial_ns=250,
         empty_ns=300,

@@ -15,7 +15,7 @@ from workbench.widgets.schedule.session import Session
 from workbench.widgets.schedule.timeline_menu import timeline_menu
 
 COST = cost_model()
-CASE = "2x32K+30x4K"
+CASE = "1x128K+31x4K"
 SETTINGS = {"ctas_per_sm": 1, "policy_a": "balanced", "policy_b": "hpc-ops"}
 SHAPE = {"num_q_heads": 8, "num_kv_heads": 1, "head_dim": 128, "page_size": 64, "q_len": 1}
 

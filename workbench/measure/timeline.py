@@ -184,8 +184,8 @@ class Timeline:
     def spans(self, cost: CostModel | None = None) -> Spans:
         """The measured times in the form of :meth:`DecodePlan.spans`, on the same axis.
 
-        ``foot_ns`` is the time from a descriptor's start to its first bytes, ``tile_ns`` the mean time of a tile
-        between first and last bytes. A bin ends with its last descriptor; ``merge_ns`` reaches from the last bin's end
+        ``foot_ns`` is the time from a descriptor's start to its first bytes, ``reading_ns`` that between first and last
+        bytes. A bin ends with its last descriptor; ``merge_ns`` reaches from the last bin's end
         to that of the last merge. A persistent plan's bin ``c`` has slot ``c``; a static grid's bins take the lowest
         free place of their SM, slot ``place * sms + sm``, so there may be more slots than ``num_ctas`` where an SM held
         more CTAs than planned. A bin with nothing to do starts and ends at 0.
@@ -197,9 +197,9 @@ class Timeline:
             "measured".
         """
         cost = given_or_default(cost)
-        tiles = int(self.plan.num_tiles.sum())
         slot = np.arange(self.plan.num_bins, dtype=np.int32)
         start, finish = self.bins
+        end = self.by_bin(self.end_ns, np.maximum)
         if self.plan.static_grid:
             used = self.bin_sm >= 0
             slot[used] = lowest_free(self.bin_sm[used], start[used], finish[used]) * cost.sms + self.bin_sm[used]
@@ -207,11 +207,12 @@ class Timeline:
         return Spans(
             slot,
             start,
-            self.by_bin(self.end_ns, np.maximum),
+            end,
             self.start_ns,
             self.arrived_ns - self.start_ns,
             self.end_ns,
-            round(int((self.streamed_ns - self.arrived_ns).sum()) / max(tiles, 1)),
+            int((end - start).sum()),
+            int((self.streamed_ns - self.arrived_ns).sum()),
             self.makespan_ns - self.bins_ns,
             replace(cost, constants=replace(cost.constants, source=SOURCE)),
         )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.schedule import fills
-from workbench.schedule.blocks import Block, Ints, Outcome, merge_ns_of, offsets_of, tile_ns_of
+from workbench.schedule.blocks import Block, Ints, Outcome, bins_ns_of, merge_ns_of, offsets_of, reading_ns_of
 from workbench.schedule.costs import CostModel
 
 
@@ -17,7 +17,8 @@ class Fill:
     """Bins of every step of a block, or as many of them as can be the last to end.
 
     ``tiles``, ``descriptors`` and ``split_pieces`` hold one entry a bin, step after step, ``rows`` the first entry of
-    each step; the other arrays hold one entry a step and count all bins.
+    each step; the other arrays hold one entry a step and count all bins. ``budget``, where bins are left out: tiles of
+    each bin but the last.
     """
 
     totals: Ints
@@ -28,19 +29,23 @@ class Fill:
     all_descriptors: Ints
     all_split_pieces: Ints
     max_chunks: Ints
+    budget: Ints | None = None
 
     def outcome(self, cost: CostModel, tile: int, num_ctas: int) -> Outcome:
         """Times of the fill."""
         c = cost.constants
         most = np.maximum.reduceat(self.tiles, self.rows)
-        tile_ns = tile_ns_of(cost, self.totals, most, tile, num_ctas)
         counts = np.diff(self.rows, append=self.tiles.size)
-        ends = self.tiles * np.repeat(tile_ns, counts)
-        ends += self.descriptors * c.descriptor_ns
-        ends += self.split_pieces * c.partial_ns
+        reading = cost.pace(np.repeat(self.totals, counts), tile, num_ctas).reading_ns(self.tiles)
+        ends = reading + self.descriptors * c.descriptor_ns + self.split_pieces * c.partial_ns
         fixed = self.all_descriptors * c.descriptor_ns + self.all_split_pieces * c.partial_ns
-        bins = np.maximum.reduceat(ends, self.rows)
-        return Outcome(bins, merge_ns_of(cost, self.max_chunks), fixed + self.totals * tile_ns, most)
+        longest = np.maximum.reduceat(ends, self.rows)
+        bins = bins_ns_of(cost, self.totals, tile, longest, c.descriptor_ns)
+        if self.budget is None:
+            all_reading = np.add.reduceat(reading, self.rows)
+        else:
+            all_reading = reading_ns_of(cost.pace(self.totals, tile, num_ctas), self.totals, self.budget)
+        return Outcome(longest, fixed + all_reading, bins, merge_ns_of(cost, self.max_chunks), most)
 
 
 def equal_fill(block: Block, budget: Ints) -> Fill:
@@ -85,6 +90,7 @@ def equal_fill(block: Block, budget: Ints) -> Fill:
         np.add.reduceat(chunks, rows),
         np.add.reduceat(pieces, rows),
         np.maximum.reduceat(chunks, rows),
+        budget,
     )
 
 

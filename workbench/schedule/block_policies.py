@@ -9,8 +9,8 @@ import numpy as np
 
 from workbench.schedule import block_fills as fills
 from workbench.schedule import policies
-from workbench.schedule.blocks import Block, Ints, Outcome, merge_ns_of, offsets_of, tile_ns_of
-from workbench.schedule.costs import CostModel, given_or_default
+from workbench.schedule.blocks import Block, Ints, Outcome, bins_ns_of, merge_ns_of, offsets_of, reading_ns_of
+from workbench.schedule.costs import MAX_TIME_NS, CostModel, given_or_default
 from workbench.schedule.policies import Policy
 from workbench.schedule.timing import first_free
 
@@ -78,13 +78,14 @@ def _balanced(policy: Policy, block: Block, cost: CostModel) -> Outcome:
         candidates.append((exists, fills.cut_fill(block, fills.snapped(block, timed, reach))))
 
     best: dict[str, Ints] = {column.name: np.zeros(block.steps, np.int64) for column in fields(Outcome)}
-    shortest = np.full(block.steps, FAR)
+    shortest, lowest = np.full((2, block.steps), FAR)
     for where, fill in candidates:
         decided = fill.outcome(deciding, block.tile, block.num_ctas)
         outcome = decided if deciding == cost else fill.outcome(cost, block.tile, block.num_ctas)
-        makespan = np.minimum(decided.makespan_ns, policies.MAX_TIME_NS)
-        better = where & (makespan < shortest)
-        shortest[better] = makespan[better]
+        makespan = np.minimum(decided.makespan_ns, MAX_TIME_NS)
+        longest = np.minimum(decided.longest_ns, MAX_TIME_NS)
+        better = where & ((makespan < shortest) | ((makespan == shortest) & (longest < lowest)))
+        shortest[better], lowest[better] = makespan[better], longest[better]
         for name, values in best.items():
             values[better] = getattr(outcome, name)[better]
     return Outcome(**best)
@@ -124,11 +125,13 @@ def _lpt(policy: Policy, block: Block, cost: CostModel) -> Outcome:
     load[closed] = 0
 
     most = np.maximum(np.where(used > 0, budget, 0), load.max(axis=1, initial=0))
-    tile_ns = tile_ns_of(cost, block.totals, most, block.tile, block.num_ctas)
-    whole_end = np.where(used > 0, budget * tile_ns + whole_foot, 0)
-    ends = np.maximum(whole_end, (load * tile_ns[:, None] + fixed).max(axis=1, initial=0))
-    busy = np.add.reduceat(chunks * foot, rows) + block.totals * tile_ns
-    return Outcome(ends, merge_ns_of(cost, np.maximum.reduceat(chunks, rows)), busy, most)
+    whole_reading = cost.pace(block.totals, block.tile, block.num_ctas).reading_ns(budget)
+    reading = cost.pace(block.totals[:, None], block.tile, block.num_ctas).reading_ns(load)
+    whole_end = np.where(used > 0, whole_reading + whole_foot, 0)
+    longest = np.maximum(whole_end, (reading + fixed).max(axis=1, initial=0))
+    own = np.add.reduceat(chunks * foot, rows) + used * whole_reading + reading.sum(axis=1)
+    bins = bins_ns_of(cost, block.totals, block.tile, longest, c.descriptor_ns)
+    return Outcome(longest, own, bins, merge_ns_of(cost, np.maximum.reduceat(chunks, rows)), most)
 
 
 _PERSISTENT: dict[type, Callable[[Policy, Block, CostModel], Outcome]] = {
@@ -149,47 +152,36 @@ def _static_grid(block: Block, per_item: Ints, grid: Ints, cost: CostModel) -> O
         return None
     empty = bins - block.num_kv_heads * np.diff(offsets_of(pieces)[block.offsets])
     fixed = block.num_kv_heads * np.diff(offsets_of(pieces * foot)[block.offsets]) + empty * c.empty_ns
-    most, ends, max_chunks = np.zeros((3, block.steps), np.int64)
+    most, longest, max_chunks = np.zeros((3, block.steps), np.int64)
+    counts = np.diff(block.offsets)
+    pace = cost.pace(np.repeat(block.totals, counts), block.tile, block.num_ctas)
+    reading = reading_ns_of(pace, block.tiles, np.maximum(per_item, 1))
     low = block.offsets[:-1]
-    some = np.flatnonzero(np.diff(block.offsets))
+    some = np.flatnonzero(counts)
     if some.size:
         max_chunks[some] = np.maximum.reduceat(pieces, low[some])
         most[some] = np.maximum.reduceat(full, low[some])
-    waves = np.flatnonzero(bins > block.num_ctas)
-    jobs = [_Grid(block, s, per_item, pieces, foot, int(grid[s]), cost) for s in waves.tolist()]
-    most[waves] = [job.most for job in jobs]
-    tile_ns = tile_ns_of(cost, block.totals, most, block.tile, block.num_ctas)
-    if some.size:
-        longest = np.where(full > 0, full * np.repeat(tile_ns, np.diff(block.offsets)) + foot, 0)
-        ends[some] = np.maximum.reduceat(longest, low[some])
-        ends = np.maximum(ends, np.where(empty > 0, c.empty_ns, 0))
-    ends[waves] = [job.end(int(tile_ns[s])) for s, job in zip(waves.tolist(), jobs, strict=True)]
-    return Outcome(ends, merge_ns_of(cost, max_chunks), fixed + block.totals * tile_ns, most)
+        ends = np.where(full > 0, pace.reading_ns(full) + foot, 0)
+        longest[some] = np.maximum.reduceat(ends, low[some])
+        longest = np.maximum(longest, np.where(empty > 0, c.empty_ns, 0))
+    waves = bins > block.num_ctas
+    for s in np.flatnonzero(waves).tolist():
+        longest[s], most[s] = _waves(block, s, per_item, foot, int(grid[s]), cost)
+    own = fixed + block.num_kv_heads * np.diff(offsets_of(reading)[block.offsets])
+    opening = np.maximum(np.where(waves, fixed // block.num_ctas, 0), c.descriptor_ns)
+    ends = bins_ns_of(cost, block.totals, block.tile, longest, opening)
+    return Outcome(longest, own, ends, merge_ns_of(cost, max_chunks), most)
 
 
-class _Grid:
-    """One step's static grid that needs more than one wave: which slot runs which CTA, as ``timing.place`` decides."""
-
-    def __init__(
-        self, block: Block, step: int, per_item: Ints, pieces: Ints, foot: Ints, grid: int, cost: CostModel
-    ) -> None:
-        here = slice(*block.offsets[step : step + 2].tolist())
-        tiles, per, slots = block.tiles[here], per_item[here], block.num_ctas
-        sizes = np.clip(tiles[:, None] - np.arange(grid) * per[:, None], 0, per[:, None])
-        feet = np.where(sizes > 0, foot[here, None], cost.constants.empty_ns)
-        sizes = np.tile(sizes.ravel(), block.num_kv_heads)
-        feet = np.tile(feet.ravel(), block.num_kv_heads)
-        total = int(block.totals[step])
-        guess = cost.tile_ns(total, max(int(sizes.max(initial=0)), -(-total // slots)), block.tile, slots)
-        slot = first_free(feet + sizes * guess, slots)
-        self.tiles = np.bincount(slot, weights=sizes, minlength=slots).astype(np.int64)
-        self.feet = np.bincount(slot, weights=feet, minlength=slots).astype(np.int64)
-
-    @property
-    def most(self) -> int:
-        """Tiles of the fullest slot."""
-        return int(self.tiles.max())
-
-    def end(self, tile_ns: int) -> int:
-        """End of the last CTA, nanoseconds."""
-        return int((self.feet + self.tiles * tile_ns).max())
+def _waves(block: Block, step: int, per_item: Ints, foot: Ints, grid: int, cost: CostModel) -> tuple[int, int]:
+    """One step's static grid of more than one wave: end of the last slot as ``timing.place`` has it, most tiles."""
+    here = slice(*block.offsets[step : step + 2].tolist())
+    tiles, per, slots = block.tiles[here], per_item[here], block.num_ctas
+    sizes = np.clip(tiles[:, None] - np.arange(grid) * per[:, None], 0, per[:, None])
+    feet = np.where(sizes > 0, foot[here, None], cost.constants.empty_ns)
+    sizes = np.tile(sizes.ravel(), block.num_kv_heads)
+    durations = np.tile(feet.ravel(), block.num_kv_heads)
+    durations = durations + cost.pace(int(block.totals[step]), block.tile, slots).reading_ns(sizes)
+    slot = first_free(durations, slots)
+    ends, most = (np.bincount(slot, weights=values, minlength=slots).max() for values in (durations, sizes))
+    return int(ends), int(most)

@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from workbench.schedule.costs import CostModel
+from workbench.schedule.costs import CostModel, Pace
+from workbench.schedule.timing import stretched
 
 Ints = npt.NDArray[np.int64]
 
@@ -90,12 +91,29 @@ class Items:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Times of each step by the cost model, int64 [steps]: see :class:`workbench.schedule.timing.Spans`."""
+    """Times of each step by the cost model, int64 [steps]: see :class:`workbench.schedule.timing.Spans`.
 
+    Attributes
+    ----------
+    longest_ns, own_ns : int64 arrays [steps]
+        At a CTA's own pace: the last bin's end, and all bins together.
+    bins_ns : int64 array [steps]
+        The last bin's end, not before that of the stream.
+    merge_ns, most : int64 arrays [steps]
+        Time after the last bin, and tiles of the fullest slot.
+    """
+
+    longest_ns: Ints
+    own_ns: Ints
     bins_ns: Ints
     merge_ns: Ints
-    busy_ns: Ints
     most: Ints
+
+    @property
+    def busy_ns(self) -> Ints:
+        """Time of all bins together."""
+        columns = (values.tolist() for values in (self.own_ns, self.bins_ns, self.longest_ns))
+        return np.array([stretched(*row) for row in zip(*columns, strict=True)], np.int64)
 
     @property
     def makespan_ns(self) -> Ints:
@@ -110,10 +128,15 @@ def offsets_of(counts: Ints) -> Ints:
     return offsets
 
 
-def tile_ns_of(cost: CostModel, totals: Ints, most: Ints, tile: int, num_ctas: int) -> Ints:
-    """:meth:`CostModel.tile_ns` of each step, int64 [steps]."""
-    pairs = zip(totals.tolist(), most.tolist(), strict=True)
-    return np.array([cost.tile_ns(total, fullest, tile, num_ctas) for total, fullest in pairs], np.int64)
+def bins_ns_of(cost: CostModel, totals: Ints, tile: int, longest: Ints, opening: Ints | int) -> Ints:
+    """The last bin's end where it would be ``longest`` but for the stream, of each step, int64 [steps]."""
+    return np.where(totals > 0, np.maximum(longest, cost.stream_ns(totals, tile) + opening), longest)
+
+
+def reading_ns_of(pace: Pace, tiles: Ints, each: Ints) -> Ints:
+    """CTAs' reading times together when ``tiles`` are read ``each`` by each and the rest by one more."""
+    whole, rest = np.divmod(tiles, each)
+    return whole * pace.reading_ns(each) + pace.reading_ns(rest)
 
 
 def merge_ns_of(cost: CostModel, max_chunks: Ints) -> Ints:

@@ -2,19 +2,27 @@
 
 The model of one attention call, for a plan whose bins run at once:
 
-    bin  = tiles * tile_ns + descriptors * descriptor_ns + pieces of split requests * partial_ns
-    tile_ns  = max(a CTA's share of what its SM can work through, what the memory system gives all CTAs together)
+    bin      = tiles at a CTA's pace + descriptors * descriptor_ns + pieces of split requests * partial_ns
+    stream   = bytes of all tiles / bandwidth + descriptor_ns, until the first bytes are there
     merge    = 0 when no request is split, else merge_ns + merge_chunk_ns * (most chunks of a request)
-    makespan = longest bin + merge;   call = launch_ns + makespan
+    makespan = max(longest bin, stream) + merge;   call = launch_ns + makespan
 
-``tile_ns`` is one number for the whole plan: with ``total`` tiles in all and ``most`` in the fullest bin, no tile
-rate can beat ``total * tile_bytes / bandwidth`` for the call, so ``most * tile_ns`` is at least that. It is a roofline:
-exact when bins are equal or when one straggler reads alone, and optimistic by the overlap between.
+A roofline over the call: where all CTAs together wait for the memory system, the fixed costs of each overlap with what
+the others read; where one bin is longer than that, it alone decides. The CTAs of a static grid of several waves are no
+such stream: one begins when another has ended, and reads nothing in between. There ``stream`` has the fixed costs of a
+mean slot instead of one ``descriptor_ns``.
+
+A CTA's pace depends on what the others do, not on the plan (:class:`Pace`): while the chip streams, loads take longer
+and an SM gets no more than ``sm_bytes_per_us``; a straggler that reads on is limited by its own ``sm_elements_per_us``.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from workbench import devices
 from workbench.errors import InvalidArgument
@@ -22,6 +30,9 @@ from workbench.schedule import fitted
 
 CACHE_BYTES = {"fp8": 1, "bf16": 2}
 """Bytes an element of the KV cache, by cache type."""
+
+MAX_TIME_NS = 2**32 - 1
+"""The map kernel computes times in 32 bits; what is longer, 4.3 s, counts as this where it decides."""
 
 MODELLED = "modelled: costs of the kernel taken over from an H200, bandwidth {bandwidth}"
 
@@ -37,6 +48,9 @@ class CostConstants:
     sm_elements_per_us : int
         What one SM can work through, elements of K and V a microsecond, shared by the CTAs resident there: the kernel's
         own pace, which does not depend on how many bytes an element has.
+    sm_bytes_per_us : int
+        What one SM gets of the memory system while all others ask too, bytes a microsecond, shared likewise: the bytes
+        that it has under way over the time that they take then.
     descriptor_ns : int
         Fixed cost of one descriptor: fetch it, load q, first bytes, close the softmax.
     partial_ns : int
@@ -53,6 +67,7 @@ class CostConstants:
 
     bytes_per_us: int
     sm_elements_per_us: int
+    sm_bytes_per_us: int
     descriptor_ns: int
     partial_ns: int
     empty_ns: int
@@ -62,12 +77,15 @@ class CostConstants:
     source: str
 
 
-def _modelled(gpu: devices.Gpu) -> CostConstants:
+def _modelled(gpu: devices.Gpu, cache: str) -> CostConstants:
+    # By hand, from calls on an H200: a descriptor costs a little more in bf16, a partial result less.
+    descriptor_ns, partial_ns = (1_900, 1_200) if cache == "fp8" else (2_200, 800)
     return CostConstants(
         bytes_per_us=round(gpu.read_bandwidth / 1e6),
         sm_elements_per_us=46_000,
-        descriptor_ns=1_900,
-        partial_ns=1_200,
+        sm_bytes_per_us=max(50_000, round(gpu.read_bandwidth / 1e6 / gpu.sms)),
+        descriptor_ns=descriptor_ns,
+        partial_ns=partial_ns,
         empty_ns=1_000,
         merge_ns=1_100,
         merge_chunk_ns=20,
@@ -92,7 +110,32 @@ def constants(gpu: devices.Gpu, cache: str = "fp8") -> CostConstants:
         return TABLE[gpu.name]
     if devices.CATALOGUE.get(gpu.name) == gpu and (fit := fitted.read(gpu.name).get(cache)):
         return CostConstants(**fit["constants"], source=fit["source"])
-    return _modelled(gpu)
+    return _modelled(gpu, cache)
+
+
+Count = TypeVar("Count", int, npt.NDArray[np.int64])
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a CTA reads, whatever the plan: at first with all others, then as if alone.
+
+    Attributes
+    ----------
+    own_ns, loaded_ns : int
+        Nanoseconds a tile alone, and while the chip streams; ``loaded_ns >= own_ns``.
+    loaded_tiles : int or int64 array
+        Tiles that a CTA reads until the chip has streamed all there is; an array has one entry a batch.
+    """
+
+    own_ns: int
+    loaded_ns: int
+    loaded_tiles: int | npt.NDArray[np.int64]
+
+    def reading_ns(self, tiles: Count) -> Count:
+        """Nanoseconds that a CTA reads ``tiles`` tiles; arrays broadcast with ``loaded_tiles``."""
+        slow: Count = np.minimum(tiles, self.loaded_tiles)  # type: ignore[assignment]  # NumPy's integers count as int
+        return tiles * self.own_ns + slow * (self.loaded_ns - self.own_ns)
 
 
 @dataclass(frozen=True)
@@ -143,13 +186,21 @@ class CostModel:
         ctas_per_sm = _ceil(num_ctas, self.sms)
         return _ceil(tile * self.head_dim * 2 * 1000 * ctas_per_sm, self.constants.sm_elements_per_us)
 
-    def stream_ns(self, tiles: int, tile: int) -> int:
+    def loaded_tile_ns(self, tile: int, num_ctas: int) -> int:
+        """The same while all CTAs stream; never less."""
+        ctas_per_sm = _ceil(num_ctas, self.sms)
+        loaded = _ceil(self.tile_bytes(tile) * 1000 * ctas_per_sm, self.constants.sm_bytes_per_us)
+        return max(self.cta_tile_ns(tile, num_ctas), loaded)
+
+    def stream_ns(self, tiles: Count, tile: int) -> Count:
         """Nanoseconds for ``tiles`` tiles at the bandwidth of the whole chip."""
         return _ceil(tiles * self.tile_bytes(tile) * 1000, self.constants.bytes_per_us)
 
-    def tile_ns(self, total: int, most: int, tile: int, num_ctas: int) -> int:
-        """Nanoseconds a tile in a plan of ``total`` tiles on ``num_ctas`` slots; the fullest slot holds ``most``."""
-        return max(self.cta_tile_ns(tile, num_ctas), _ceil(self.stream_ns(total, tile), max(most, 1)))
+    def pace(self, total: Count, tile: int, num_ctas: int) -> Pace:
+        """How fast a CTA reads in a call of ``total`` tiles; of an array, for many calls at once."""
+        loaded = self.loaded_tile_ns(tile, num_ctas)
+        streaming = np.minimum(self.stream_ns(total, tile), MAX_TIME_NS)
+        return Pace(self.cta_tile_ns(tile, num_ctas), loaded, streaming // loaded)
 
     def merge_ns(self, max_chunks: int) -> int:
         """Nanoseconds from the end of the last bin to the end of the last merge."""
@@ -161,7 +212,7 @@ class CostModel:
         return asdict(self)
 
 
-def _ceil(a: int, b: int) -> int:
+def _ceil(a: Count, b: int) -> Count:
     return -(-a // b)
 
 

@@ -107,12 +107,14 @@ class BinSums:
     split_pieces: npt.NDArray[np.int64]
     max_chunks: int
 
-    def makespan_ns(self, cost: CostModel, total: int, tile: int) -> int:
-        """Predicted makespan, merge included; see :mod:`workbench.schedule.costs`."""
-        c = cost.constants
-        tile_ns = cost.tile_ns(total, int(self.tiles.max(initial=0)), tile, self.tiles.size)
-        bins = self.tiles * tile_ns + self.descriptors * c.descriptor_ns + self.split_pieces * c.partial_ns
-        return int(bins.max(initial=0)) + cost.merge_ns(self.max_chunks)
+    def times_ns(self, cost: CostModel, tile: int) -> tuple[int, int]:
+        """Predicted makespan, merge included, and the longest bin; see :mod:`workbench.schedule.costs`."""
+        c, total = cost.constants, int(self.tiles.sum())
+        reading = cost.pace(total, tile, self.tiles.size).reading_ns(self.tiles)
+        bins = reading + self.descriptors * c.descriptor_ns + self.split_pieces * c.partial_ns
+        longest = int(bins.max(initial=0))
+        stream = cost.stream_ns(total, tile) + c.descriptor_ns if total else 0
+        return max(longest, stream) + cost.merge_ns(self.max_chunks), longest
 
 
 def sum_bins(problem: DecodeProblem, cuts: Cuts) -> BinSums:

@@ -12,12 +12,12 @@ from typing import Any
 
 from workbench.errors import FitError
 
-FORMAT, VERSION = "workbench.cost-constants", 1
+FORMAT, VERSION = "workbench.cost-constants", 2
 FOLDER = "fitted_constants"
 
 NAMES = (
-    "bytes_per_us", "sm_elements_per_us", "descriptor_ns", "partial_ns", "empty_ns", "merge_ns", "merge_chunk_ns",
-    "launch_ns",
+    "bytes_per_us", "sm_elements_per_us", "sm_bytes_per_us", "descriptor_ns", "partial_ns", "empty_ns", "merge_ns",
+    "merge_chunk_ns", "launch_ns",
 )  # fmt: skip
 """Constants that a fit determines: all of :class:`workbench.schedule.costs.CostConstants` but the source."""
 

@@ -20,7 +20,8 @@ class Metrics:
     """Summary of a plan. Counts and bytes are exact; times (``*_us``, microseconds) and shares of time are modelled.
 
     ``call_us = launch_us + stream_us + fixed_us + waiting_us + merge_us``: a call's time as the mean slot spends it.
-    A slot is one of the ``num_ctas`` resident places; in a persistent plan it is the CTA itself.
+    A slot is one of the ``num_ctas`` resident places; in a persistent plan it is the CTA itself. Where the memory
+    system decides, a slot's parts are stretched as its spans are (:func:`workbench.schedule.timing.place`).
 
     Attributes
     ----------
@@ -111,14 +112,14 @@ class Metrics:
 def bound_ns(plan: DecodePlan, cost: CostModel) -> int:
     """Least makespan of any plan of these tiles on these slots, under the model.
 
-    Some bin holds at least ``ceil(tiles / num_ctas)`` tiles, which one CTA must stream, and all tiles must pass the
+    Some bin holds at least ``ceil(tiles / num_ctas)`` tiles, which one CTA must read, and all tiles must pass the
     memory system; either way at least one descriptor is opened.
     """
     total = plan.problem.total_tiles
     if total == 0:
         return 0
-    alone = -(-total // plan.num_ctas) * cost.cta_tile_ns(plan.tile, plan.num_ctas)
-    return max(alone, cost.stream_ns(total, plan.tile)) + cost.constants.descriptor_ns
+    alone = cost.pace(total, plan.tile, plan.num_ctas).reading_ns(-(-total // plan.num_ctas))
+    return max(int(alone), cost.stream_ns(total, plan.tile)) + cost.constants.descriptor_ns
 
 
 def summarise(plan: DecodePlan, cost: CostModel | None = None, spans: Spans | None = None) -> Metrics:
@@ -134,8 +135,7 @@ def summarise(plan: DecodePlan, cost: CostModel | None = None, spans: Spans | No
     rows = cost.group * plan.q_len
     partial = pieces * cost.partial_bytes(plan.q_len)
     bins, merge, launch = spans.bins_ns, spans.merge_ns, cost.constants.launch_ns
-    busy = int((spans.bin_end_ns - spans.bin_start_ns).sum())
-    stream = total * spans.tile_ns
+    busy, stream = spans.busy_ns, spans.reading_ns
     bound = bound_ns(plan, cost)
     late = np.count_nonzero(spans.bin_end_ns >= (1 - LATE_SHARE) * bins) if bins else 0
     return Metrics(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from workbench.errors import InvalidArgument, InvalidPlan
 from workbench.schedule import fills
 from workbench.schedule.bins import plan_from_bins
-from workbench.schedule.costs import CostModel, given_or_default
+from workbench.schedule.costs import MAX_TIME_NS, CostModel, given_or_default
 from workbench.schedule.plan import DecodePlan
 from workbench.schedule.problem import DecodeProblem, check_count
 
@@ -51,13 +51,12 @@ class hpc_ops:  # noqa: N801 - policies read as names: policy=hpc_ops()
 SNAP_SHARES = (4, 8)
 """``balanced`` moves cuts to request edges that lie within one part in so many of an even bin."""
 
-MAX_TIME_NS = 2**32 - 1
-"""``balanced`` compares makespans in 32 bits; what is longer, 4.3 s, counts as this."""
-
 
 @dataclass(frozen=True)
 class balanced:  # noqa: N801
     """The best of a few contiguous fills by predicted makespan, ``hpc-ops`` among them.
+
+    Of equal makespans, as there are where the memory system decides, the fill with the shortest longest bin is taken.
 
     Candidates, in the order in which ties are decided: upstream's fill; bins of equal tiles, as many as there are CTAs
     (:func:`fills.even_budget`) or fewer (:func:`fills.piece_budget`), cuts snapped to request edges up to half a bin
@@ -96,21 +95,23 @@ class balanced:  # noqa: N801
     def plan(self, problem: DecodeProblem) -> DecodePlan:
         """Schedule ``problem``."""
         cost = given_or_default(self.costs)
-        total, tile = problem.total_tiles, problem.tile
         candidates = self.candidates(problem)
-        times = [fills.sum_bins(problem, cuts).makespan_ns(cost, total, tile) for cuts in candidates]
-        best = int(np.argmin(np.minimum(times, MAX_TIME_NS)))
+        times = np.minimum(
+            [fills.sum_bins(problem, cuts).times_ns(cost, problem.tile) for cuts in candidates], MAX_TIME_NS
+        )
+        best = min(range(len(candidates)), key=lambda i: tuple(times[i]))
         return fills.plan_from_cuts(problem, self.name, candidates[best])
 
 
 def worth_in_tiles(cost: CostModel, tile: int, num_ctas: int) -> tuple[int, int]:
     """What a descriptor weighs, in parts of a tile (:data:`fills.UNITS`), and the whole tiles that a piece is worth.
 
-    A tile takes its time while all CTAs stream, each with its share of the bandwidth. A piece saved saves a descriptor
-    and a partial result.
+    A tile counts with the mean of a CTA's own pace and of its share of the bandwidth; plans of either alone were slower
+    where short requests meet long ones. A piece saved saves a descriptor and a partial result.
     """
     c = cost.constants
-    tile_ns = max(cost.cta_tile_ns(tile, num_ctas), cost.stream_ns(num_ctas, tile))
+    own = cost.cta_tile_ns(tile, num_ctas)
+    tile_ns = (own + max(own, cost.stream_ns(num_ctas, tile))) // 2
     weight = (c.descriptor_ns * fills.UNITS + tile_ns // 2) // tile_ns
     return min(weight, fills.MAX_WEIGHT), min((c.descriptor_ns + c.partial_ns) // tile_ns, fills.MAX_WEIGHT)
 

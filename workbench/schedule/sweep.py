@@ -287,23 +287,22 @@ def _planned(policy: Policy, lengths: Ints, offsets: Ints, settings: dict[str, A
     for low, high in itertools.pairwise(offsets.tolist()):
         plan = plan_decode(lengths[low:high], policy=policy, **settings)
         spans = plan.spans(cost)
-        busy = int((spans.bin_end_ns - spans.bin_start_ns).sum())
         per_slot = np.bincount(spans.slot, weights=plan.bin_tiles, minlength=plan.num_ctas)
-        rows.append((spans.bins_ns, spans.merge_ns, busy, int(per_slot.max())))
-    return Outcome(*np.array(rows, np.int64).reshape(-1, 4).T)
+        rows.append((spans.bins_ns, spans.busy_ns, spans.bins_ns, spans.merge_ns, int(per_slot.max())))
+    return Outcome(*np.array(rows, np.int64).reshape(-1, 5).T)
 
 
 def _metrics(outcome: Outcome, block: Block, cost: CostModel) -> dict[str, Floats]:
     """The arithmetic of :func:`workbench.schedule.metrics.summarise`, of whole arrays."""
     slots, totals, bins = block.num_ctas, block.totals, outcome.bins_ns
-    makespan = outcome.makespan_ns
+    makespan, busy = outcome.makespan_ns, outcome.busy_ns
     with np.errstate(invalid="ignore"):  # an empty batch divides 0 by 0
-        idle = np.where(bins > 0, 1 - outcome.busy_ns / (slots * bins), 0.0)
+        idle = np.where(bins > 0, 1 - busy / (slots * bins), 0.0)
         max_over_mean = np.where(totals > 0, outcome.most * slots / totals, 0.0)
     return {
         "makespan_us": makespan / 1e3,
         "call_us": (cost.constants.launch_ns + makespan) / 1e3,
-        "waiting_us": (bins - outcome.busy_ns / slots) / 1e3,
+        "waiting_us": (bins - busy / slots) / 1e3,
         "idle_fraction": idle,
         "max_over_mean": max_over_mean,
         "merge_us": outcome.merge_ns / 1e3,
@@ -312,6 +311,6 @@ def _metrics(outcome: Outcome, block: Block, cost: CostModel) -> dict[str, Float
 
 def _bound_ns(block: Block, cost: CostModel) -> Ints:
     """:func:`workbench.schedule.metrics.bound_ns` of each step, int64 [steps]."""
-    stream = np.array([cost.stream_ns(total, block.tile) for total in block.totals.tolist()], np.int64)
-    longest = np.maximum(block.even * cost.cta_tile_ns(block.tile, block.num_ctas), stream)
+    alone = cost.pace(block.totals, block.tile, block.num_ctas).reading_ns(block.even)
+    longest = np.maximum(alone, cost.stream_ns(block.totals, block.tile))
     return np.where(block.totals > 0, longest + cost.constants.descriptor_ns, 0)

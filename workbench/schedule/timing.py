@@ -25,8 +25,8 @@ class Spans:
     bin_start_ns, bin_end_ns : int64 arrays [num_bins]
     start_ns, foot_ns, end_ns : int64 arrays [num_descriptors]
         Start, length of the fixed part, and end of each descriptor.
-    tile_ns : int
-        Time of one tile in this plan.
+    busy_ns, reading_ns : int
+        Of all bins together: their time, and the part of it that reads tiles.
     merge_ns : int
         From the last bin's end to the end of the last merge.
     cost : CostModel
@@ -39,7 +39,8 @@ class Spans:
     start_ns: Times = field(repr=False)
     foot_ns: Times = field(repr=False)
     end_ns: Times = field(repr=False)
-    tile_ns: int
+    busy_ns: int
+    reading_ns: int
     merge_ns: int
     cost: CostModel
 
@@ -58,35 +59,66 @@ def place(plan: DecodePlan, cost: CostModel | None = None) -> Spans:
     """Lay the descriptors of ``plan`` on the time axis.
 
     Bins of a persistent plan all start at 0. The CTAs of a static grid start in order, each on the slot that becomes
-    free first, as the hardware's block scheduler does. Which one that is, is decided with the tile time of an even
-    spread, because the plan's own tile time depends on it.
+    free first, as the hardware's block scheduler does.
+
+    Where the stream of all tiles takes longer than any bin would at a CTA's own pace, every time is multiplied by
+    ``stream / longest bin``, so that the last bin ends with the stream: the model does not say which CTA waits when.
     """
     cost = given_or_default(cost)
     c = cost.constants
     total = int(plan.bin_tiles.sum())
+    pace = cost.pace(total, plan.tile, plan.num_ctas)
     foot = np.where(plan.split, c.descriptor_ns + c.partial_ns, c.descriptor_ns).astype(np.int64)
-    foot_sums = np.zeros(plan.num_descriptors + 1, np.int64)
-    np.cumsum(foot, out=foot_sums[1:])
+    foot_sums, tile_sums = _sums(foot), _sums(plan.num_tiles.astype(np.int64))
     bin_feet = np.diff(foot_sums[plan.bin_offsets])
     if plan.static_grid:
         bin_feet = np.where(np.diff(plan.bin_offsets) == 0, c.empty_ns, bin_feet)
+    bin_reading = pace.reading_ns(plan.bin_tiles)
+    busy = bin_feet + bin_reading
 
     slot = np.arange(plan.num_bins, dtype=np.int32)
-    most = int(plan.bin_tiles.max(initial=0))
+    bin_start = np.zeros(plan.num_bins, np.int64)
+    opening = c.descriptor_ns
     if plan.num_bins > plan.num_ctas:
-        guess = cost.tile_ns(total, max(most, -(-total // plan.num_ctas)), plan.tile, plan.num_ctas)
-        slot = first_free(bin_feet + plan.bin_tiles * guess, plan.num_ctas)
-        most = int(np.bincount(slot, weights=plan.bin_tiles).max())
-    tile_ns = cost.tile_ns(total, most, plan.tile, plan.num_ctas)
+        slot = first_free(busy, plan.num_ctas)
+        bin_start = _stack(slot, busy)
+        opening = max(opening, int(bin_feet.sum()) // plan.num_ctas)
 
-    busy = bin_feet + plan.bin_tiles * tile_ns
-    bin_start = np.zeros(plan.num_bins, np.int64) if plan.num_bins <= plan.num_ctas else _stack(slot, busy)
-    ends = np.cumsum(foot + plan.num_tiles.astype(np.int64) * tile_ns)
-    before = np.append(np.int64(0), ends)[plan.bin_offsets[:-1]]
-    end = ends + np.repeat(bin_start - before, np.diff(plan.bin_offsets))
-    start = end - foot - plan.num_tiles.astype(np.int64) * tile_ns
-    max_chunks = int(plan.chunk_counts.max(initial=0))
-    return Spans(slot, bin_start, bin_start + busy, start, foot, end, tile_ns, cost.merge_ns(max_chunks), cost)
+    sizes = np.diff(plan.bin_offsets)
+    first = np.repeat(plan.bin_offsets[:-1], sizes)
+    read = pace.reading_ns(tile_sums[1:] - tile_sums[first])
+    end = np.repeat(bin_start, sizes) + foot_sums[1:] - foot_sums[first] + read
+    start = end - foot - (read - pace.reading_ns(tile_sums[:-1] - tile_sums[first]))
+
+    longest = int((bin_start + busy).max(initial=0))
+    bins = max(longest, cost.stream_ns(total, plan.tile) + opening) if total else longest
+
+    def at(times: Times) -> Times:
+        return np.rint(times * (bins / longest)).astype(np.int64) if bins > longest else times
+
+    begun = at(start)
+    return Spans(
+        slot,
+        at(bin_start),
+        at(bin_start + busy),
+        begun,
+        at(start + foot) - begun,
+        at(end),
+        stretched(int(busy.sum()), bins, longest),
+        stretched(int(bin_reading.sum()), bins, longest),
+        cost.merge_ns(int(plan.chunk_counts.max(initial=0))),
+        cost,
+    )
+
+
+def stretched(time: int, bins: int, longest: int) -> int:
+    """A time at a CTA's own pace, as it is where bins of ``longest`` end at ``bins``; nanoseconds, rounded down."""
+    return time * bins // longest if longest else time
+
+
+def _sums(values: Times) -> Times:
+    """Sums before each value, and of all."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
 
 
 def first_free(durations: Times, slots: int) -> npt.NDArray[np.int32]:

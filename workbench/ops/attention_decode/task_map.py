@@ -23,7 +23,7 @@ MAX_BATCH = 16_384
 """Requests that the map kernel holds prefix sums for."""
 
 _MOST_THREADS = 1024
-_LEAST_THREADS = 512
+_LEAST_THREADS = 960  # balanced: a warp 31 bins of one of six candidates, so all of 132 CTAs at once
 _ROWS_A_CTA = 256
 _CANDIDATES = 6
 _STATIC_SHARED = 1024
@@ -39,7 +39,7 @@ class _MapParameters(ctypes.Structure):
         *((name, ctypes.c_int) for name in ("run", "tile_shift", "floor_tiles", "max_length", "balanced")),
         ("us_per_byte", ctypes.c_double),
         *((name, ctypes.c_int) for name in ("descriptor_weight", "piece_tiles", "tile_bytes", "bytes_per_us")),
-        *((name, ctypes.c_int) for name in ("cta_tile_ns", "descriptor_ns", "partial_ns")),
+        *((name, ctypes.c_int) for name in ("cta_tile_ns", "loaded_tile_ns", "descriptor_ns", "partial_ns")),
         *((name, ctypes.c_int) for name in ("merge_ns", "merge_chunk_ns")),
     )
 
@@ -109,8 +109,8 @@ def grid_of(batch: int, num_kv_heads: int, num_ctas: int, balanced: bool) -> tup
     """CTAs of the map kernel and their threads.
 
     Each CTA repeats all that comes before the writing, so it has a thread for each request and each cut where it can;
-    fewer threads meet sooner at a barrier. ``balanced`` has several cuts and bins for each CTA of the grid to compute.
-    More CTAs share the writing.
+    fewer threads meet sooner at a barrier. ``balanced`` has a cut and a bin of each candidate for each CTA of the plan
+    to compute. More CTAs share the writing.
     """
     wanted = 32 * -(-max(batch, num_ctas + 1) // 32)
     threads = min(max(wanted, _LEAST_THREADS if balanced else 32), _MOST_THREADS)
@@ -147,8 +147,9 @@ def _costs(policy: balanced, num_ctas: int, tile: int) -> tuple[int, ...]:
     constants = cost.constants
     return (
         *worth_in_tiles(cost, tile, num_ctas),
-        cost.tile_bytes(tile), constants.bytes_per_us, cost.cta_tile_ns(tile, num_ctas),
-        constants.descriptor_ns, constants.partial_ns, constants.merge_ns, constants.merge_chunk_ns,
+        cost.tile_bytes(tile), constants.bytes_per_us,
+        cost.cta_tile_ns(tile, num_ctas), cost.loaded_tile_ns(tile, num_ctas), constants.descriptor_ns,
+        constants.partial_ns, constants.merge_ns, constants.merge_chunk_ns,
     )  # fmt: skip
 
 
