@@ -106,8 +106,9 @@ class balanced:  # noqa: N801
 def worth_in_tiles(cost: CostModel, tile: int, num_ctas: int) -> tuple[int, int]:
     """What a descriptor weighs, in parts of a tile (:data:`fills.UNITS`), and the whole tiles that a piece is worth.
 
-    A tile counts with the mean of a CTA's own pace and of its share of the bandwidth; plans of either alone were slower
-    where short requests meet long ones. A piece saved saves a descriptor and a partial result.
+    A tile counts with the mean of a CTA's own pace and of its share of the bandwidth: by the share alone, descriptors
+    weighed too little in bf16 where short requests meet long ones. A piece saved saves a descriptor and a partial
+    result.
     """
     c = cost.constants
     own = cost.cta_tile_ns(tile, num_ctas)

@@ -151,6 +151,8 @@ def test_the_name_balanced_decides_by_the_cost_model_given(cache: str) -> None:
         {"descriptor_ns": 2**31 - 1, "merge_ns": 2**31 - 1},
         {"bytes_per_us": 1},
         {"bytes_per_us": 2**31 - 1, "sm_elements_per_us": 2**31 - 1},
+        {"sm_bytes_per_us": 1},
+        {"sm_bytes_per_us": 20_000, "merge_chunk_ns": 5_000},
     ],
     ids=lambda constants: ",".join(constants),
 )
