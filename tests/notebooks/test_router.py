@@ -21,10 +21,10 @@ before = {name: p.revealed for name, p in asked.items()}
 for p in asked.values():
     p.submit(10)
 answers = {name: float(p.answer) for name, p in asked.items()}
-tuner.change(precision="split", thresholds=None, traffic="sample", mixed=False, max_batch=256)
+tuner.change(precision="tf32", thresholds=None, traffic="sample", mixed=False, max_batch=256)
 sglang = _Choice.threshold("cublas-fp32", 64, "hpc", "x")
 wanted = _regret(tuner.search.points, sglang, tuner.rule, tuner.traffic)
-by_class = [rows[name]["us a call"] for name in ("fp32", "split", "tf32", "bf16")]
+by_class = [classes[name]["us a call"] for name in ("fp32", "split", "tf32", "bf16")]
 facts = {"before": before, "answers": answers, "wanted": wanted.us, "by_class": by_class, "wrong": wrong}
 facts |= {"crossing": [crossing.low, crossing.high], "changed": 1000 * view.arms["bf16"].changed / view.tokens}
 facts |= {"table": [tuner.table.k, tuner.table.n]}
