@@ -54,6 +54,11 @@ class Store:
             raise InvalidArgument(f"{self._own} is not a folder. Give the folder of a store of records.")
         self.problems: tuple[Problem, ...] = ()
 
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Folders that are read, in the order that they are looked through; the last is where `add` writes."""
+        return tuple(self._roots)
+
     def __repr__(self) -> str:
         return f"Store({', '.join(map(str, self._roots))})"
 

@@ -7,6 +7,7 @@
 `work`         operations and bytes that a workload needs
 `units`        base units, and how values are written
 `counters`     what each counter says; figures derived from several
+`columns`      columns of the table and the order by each
 `compare`      captures side by side, differences beside their noise
 `ceilings`     what a GPU can do at most, measured or by datasheet
 `roofline`     captures below those ceilings

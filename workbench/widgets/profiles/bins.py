@@ -108,23 +108,21 @@ def beside(store: Store, capture: Capture) -> Beside:
 
 def _timeline(store: Store, capture: Capture) -> tuple[Timeline | None, str]:
     """The newest readable timeline of the capture's configuration, and what is wrong with it."""
-    folder = capture.path.parts[-5:-1]
     record = capture.record
-    rows = [
-        row
-        for row in store.rows(kind="timeline", operator=record.operator, case=record.workload.case)
-        if Path(str(row["path"])).parts[-5:-1] == folder
-    ]
-    problem = ""
-    for row in sorted(rows, key=lambda row: str(row["date"]), reverse=True):
+    folder = Path(*capture.path.parts[-5:-1])  # GPU, operator, case, configuration
+    found, problem = [], ""
+    for path in [path for root in store.roots for path in sorted((root / folder).glob("timeline-*.json"))]:
         try:
-            document, timeline = read_timeline(store, str(row["path"]))
+            document, timeline = read_timeline(store, path)
         except WorkbenchError as error:
             problem = f"A timeline was skipped: {error}"
             continue
         if document.workload == record.workload:
-            return timeline, _doubt(document, record.source_digest)
-    return None, problem
+            found.append((document.environment.date, document, timeline))
+    if not found:
+        return None, problem
+    _, document, timeline = max(found, key=lambda one: one[0])
+    return timeline, _doubt(document, record.source_digest)
 
 
 def _doubt(document: TimelineRecord, digest: str | None) -> str:
@@ -168,10 +166,12 @@ def _classes(plan: DecodePlan) -> Array:
 
 def _planned(plan: DecodePlan, cost: CostModel) -> Lane:
     spans = plan.spans(cost)
-    times = [array.astype(np.float32) / 1e3 for array in (spans.start_ns, spans.start_ns + spans.foot_ns, spans.end_ns)]
+    start, foot, end = (
+        array.astype(np.float32) / np.float32(1e3)
+        for array in (spans.start_ns, spans.start_ns + spans.foot_ns, spans.end_ns)
+    )
     title = f"planned ({cost.source.partition(':')[0]})"
-    column = spans.slot[plan.cta].astype(np.int32)
-    return Lane(title, plan.num_ctas, column, *(time.astype(np.float32) for time in times), _classes(plan))
+    return Lane(title, plan.num_ctas, spans.slot[plan.cta].astype(np.int32), start, foot, end, _classes(plan))
 
 
 def _measured(timeline: Timeline, cost: CostModel | None) -> Lane:
@@ -240,7 +240,7 @@ def busy_chart(timeline: Timeline, counted: ActiveTime | None, capture: Capture)
         for value, name in guides
     ]
     ends = ((0.0, "1"), (1.0, str(sms)))
-    return Chart("Busy time of the SMs", "SMs, busiest first", "\u00b5s", ends, y.ticks(1e3), tuple(lines))
+    return Chart("Busy time of the SMs", "SMs, busiest first", "\u00b5s", ends, y.ticks(1e3, 3), tuple(lines))
 
 
 def settings_of(capture: Capture) -> dict[str, Any]:

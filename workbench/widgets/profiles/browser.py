@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anywidget
 import traitlets
@@ -38,6 +38,8 @@ SCRIPTS = (
     "profiles_files.js", "profiles.js",
 )  # fmt: skip
 """Files of the browser side, each after those that it imports."""
+
+Content = TypeVar("Content", str, bytes)
 
 SETTINGS = tuple(field.name for field in fields(State))
 
@@ -315,14 +317,11 @@ class ProfileBrowser(anywidget.AnyWidget):
         )
 
 
-def _written(content: Any, path: str | os.PathLike[str] | None) -> Any:
+def _written(content: Content, path: str | os.PathLike[str] | None) -> Content:
     if path is None:
         return content
     try:
-        if isinstance(content, bytes):
-            Path(path).write_bytes(content)
-        else:
-            Path(path).write_text(content, encoding="utf-8")
+        Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise RecordError(f"{path} cannot be written: {error.strerror or error}. Give another path.") from None
     return content

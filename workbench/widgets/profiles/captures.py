@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from workbench import devices
 from workbench.capture import SETS
 from workbench.capture.metrics import DURATION
-from workbench.errors import RecordWarning
-from workbench.records import NsightRecord, Store, TimingRecord
+from workbench.errors import InvalidArgument, RecordError
+from workbench.records import NsightRecord, Problem, Store, TimingRecord, decode
+from workbench.records.files import Found, documents_below, read_limited
+from workbench.records.layout import attachment_location, location
+from workbench.records.store import MAX_DOCUMENT_BYTES
 from workbench.widgets.profiles.units import Reading, in_base_unit
 from workbench.widgets.profiles.work import Work, work_of
 
 REDUCED = "Reduced capture"
 """How the method of a record begins that was captured without counters."""
+
+KINDS = ("nsight-", "timing-")
+"""How the names of documents begin that may be captures."""
 
 NO_SET = "other"
 REDUCED_SET = "reduced"
@@ -129,8 +135,6 @@ class Capture:
     @property
     def report(self) -> Path | None:
         """The report; it may have been removed since."""
-        from workbench.records.layout import attachment_location
-
         attachment = self.record.attachment
         if attachment is None or not self.has_report:
             return None
@@ -151,25 +155,55 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def is_reduced(record: object) -> bool:
-    """Whether a record is a capture without counters."""
-    return isinstance(record, TimingRecord) and (record.method or "").startswith(REDUCED)
+def short_gpu(name: str) -> str:
+    """A GPU's short name where the catalogue has it, else the driver's without its maker."""
+    try:
+        return devices.gpu(name).name
+    except InvalidArgument:  # a GPU that only records name
+        return name.removeprefix("NVIDIA ")
 
 
 def read_captures(store: Store) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
     """All captures of a store, newest first, and what was skipped and why.
 
-    Damaged files never hide the others: each becomes one of the words.
+    Each document is read once and the index of rows is not asked, for rows have no counters: names say the kind, and
+    a timing that is no reduced capture is passed over unread. Damaged files never hide the others: each becomes one of
+    the words.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecordWarning)  # the same is in `store.problems`, without the first-one-only
-        found = [
-            Capture(path, record)
-            for path, record in store.records(kind=("nsight", "timing"))
-            if isinstance(record, NsightRecord) or (isinstance(record, TimingRecord) and is_reduced(record))
-        ]
-    problems = tuple(str(problem) for problem in store.problems)
-    return tuple(sorted(found, key=lambda one: (one.date, one.key), reverse=True)), problems
+    found: dict[str, Capture] = {}
+    problems: list[str] = []
+    for root in store.roots:
+        for file in documents_below(root) if root.exists() else ():
+            if isinstance(file, Problem):
+                problems.append(str(file))
+            elif file.path.name.startswith(KINDS) and file.relative not in found:
+                try:
+                    capture = _read(file)
+                except RecordError as error:
+                    problems.append(str(Problem(file.path, str(error))))
+                else:
+                    found |= {file.relative: capture} if capture is not None else {}
+    newest = sorted(found.values(), key=lambda one: (one.date, one.key), reverse=True)
+    return tuple(newest), tuple(problems)
+
+
+def _read(file: Found) -> Capture | None:
+    """The capture in a file; None for another timing.
+
+    Raises
+    ------
+    RecordError
+        It is damaged, or not where its content belongs.
+    """
+    content = read_limited(file.path, MAX_DOCUMENT_BYTES)
+    if not file.path.name.startswith(KINDS[0]) and REDUCED.encode() not in content:
+        return None
+    record = decode(content)
+    if isinstance(record, TimingRecord) and not (record.method or "").startswith(REDUCED):
+        return None
+    if str(expected := location(record, content)) != file.relative:
+        raise RecordError(f"its place is {expected}; it was moved, renamed or edited")
+    return Capture(file.path, record) if isinstance(record, (NsightRecord, TimingRecord)) else None
 
 
 def varying(captures: Iterable[Capture]) -> tuple[str, ...]:

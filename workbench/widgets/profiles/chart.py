@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.widgets.profiles.units import number
+from workbench.widgets.text import MINUS
 
 Place = tuple[float, float]
 
@@ -118,24 +118,24 @@ class Axis:
         """The same, kept within the plot."""
         return min(max(self.share(value), 0.0), 1.0) if not self.log or value > 0 else 0.0
 
-    def ticks(self, factor: float = 1.0) -> tuple[tuple[float, str], ...]:
-        """Round values and where they lie; they are written divided by `factor`."""
+    def ticks(self, factor: float = 1.0, parts: int = 6) -> tuple[tuple[float, str], ...]:
+        """Round values and where they lie, about `parts` on an even axis; they are written divided by `factor`."""
         if self.log:
             steps = (1, 2, 5) if self.high - self.low < 3 else (1,)
             values = [s * 10.0**d for d in range(math.floor(self.low), math.ceil(self.high) + 1) for s in steps]
         else:
-            step = _step((self.high - self.low) / factor) * factor
+            step = _step((self.high - self.low) / factor, parts) * factor
             first = math.ceil(self.low / step)
             values = [step * n for n in range(first, math.floor(self.high / step) + 1)]
         return tuple(
-            (share, number(float(f"{value / factor:.6g}")))
+            (share, f"{value / factor:,.6g}".replace("-", MINUS))
             for value in values
             if 0 <= (share := self.share(value)) <= 1
         )
 
 
-def _step(span: float) -> float:
-    """A round step that divides a span into four to eight."""
-    raw = span / 6
+def _step(span: float, parts: int) -> float:
+    """A round step that divides a span into about so many parts."""
+    raw = span / parts
     power = 10.0 ** math.floor(math.log10(raw))
     return min((power * m for m in (1, 2, 2.5, 5, 10)), key=lambda step: abs(step - raw))

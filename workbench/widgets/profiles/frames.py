@@ -8,13 +8,21 @@ from typing import Any
 
 from workbench.widgets import text
 from workbench.widgets.colours import THEMES
-from workbench.widgets.profiles.captures import Capture
+from workbench.widgets.profiles.captures import Capture, short_gpu, varying
 from workbench.widgets.profiles.chart import Chart
+from workbench.widgets.profiles.columns import case_text, column_text
 from workbench.widgets.profiles.compare import Row
 from workbench.widgets.profiles.counters import counter_of, figure
 from workbench.widgets.profiles.parameter import parameter_chart, parameters_of
 from workbench.widgets.profiles.roofline import roofline
-from workbench.widgets.profiles.session import FILTERS, LETTERS, MENUS, MOST_PICKS, VIEWS, Session
+from workbench.widgets.profiles.session import (
+    FILTERS,
+    LETTERS,
+    MENUS,
+    MOST_PICKS,
+    VIEWS,
+    Session,
+)
 from workbench.widgets.profiles.units import Scale, number, scale_of
 from workbench.widgets.profiles.words import (
     EMPTY,
@@ -34,6 +42,12 @@ TITLES = {
     "config": "configuration", "set": "set", "isolated": "alone, cold, \u00b5s", "replayed": "replayed, \u00b5s",
     "runs": "runs", "date": "date",
 }  # fmt: skip
+
+CONSTANT = ("operator", "case", "gpu", "provider", "policy", "set", "date")
+"""Columns that are left out where all captures on screen have one value."""
+
+NAMING = ("operator", "case", "gpu", "provider")
+"""What names a capture, besides its policy and its configuration."""
 
 ALL = {
     "operator": "all operators", "case": "all cases", "gpu": "all GPUs", "provider": "all providers",
@@ -57,26 +71,30 @@ def frame_of(session: Session, fault: dict[str, str] | None) -> dict[str, Any]:
     state = session.state
     return {
         "settings": {name: getattr(state, name) for name in (*FILTERS, "metric", "view", "sort", "descending")}
-        | {"parameter": session.default_parameter},
+        | {"parameter": session.default_parameter, "gpu": session.chosen_gpu},
         "menus": {name: _menu(session, name) for name in MENUS},
         "metrics": [[name, counter_of(name).title] for name in session.metrics],
         "fault": fault,
         "facts": facts(session),
         "sentence": sentence(session),
         "columns": columns(session),
+        "same": same_in_all(session),
         "total": len(session.shown),
         "rows": rows(session, 0, PAGE),
-        "legend": [legend(at, capture) for at, capture in enumerate(session.picked)],
+        "legend": legend(session),
         "view": _view(session),
         "empty": [] if session.captures else [list(step) for step in EMPTY],
+        "looked": repr(session.store),
         "problems": problems(session),
     }
 
 
 def _menu(session: Session, name: str) -> list[list[str]]:
-    found = session.facets(name)
-    options = [["", ALL[name]], *([value, f"{value} ({count})"] for value, count in found)]
     chosen = getattr(session.state, name)
+    found = session.facets(name)
+    if name == "gpu":
+        chosen = session.chosen_gpu
+    options = [["", ALL[name]], *([value, f"{value} ({count})"] for value, count in found)]
     return options if chosen in ("", *(value for value, _ in found)) else [*options, [chosen, f"{chosen} (0)"]]
 
 
@@ -100,12 +118,12 @@ def problems(session: Session) -> list[str]:
 def columns(session: Session) -> list[dict[str, Any]]:
     """Columns of the table: the constant ones are left out, the time of reduced records has one of its own."""
     shown = session.shown
-    several = {
-        "operator": len({one.record.operator for one in shown}) > 1,
-        "provider": len({one.record.provider for one in shown}) > 1,
+    several = {name: len(session.values(name)) > 1 for name in CONSTANT}
+    several |= {
         "isolated": any(one.counted for one in shown),
         "replayed": any(not one.counted for one in shown),
-        "policy": any(one.policy for one in shown),
+        "config": any(one.parameters for one in shown),
+        "runs": any(one.runs is not None for one in shown),
     }
     names = ("operator", "case", "gpu", "provider", "policy", "config", "set", "isolated", "replayed", "metric", "runs")
     found = [name for name in (*names, "date") if several.get(name, True)]
@@ -113,6 +131,14 @@ def columns(session: Session) -> list[dict[str, Any]]:
     titles = TITLES | {"metric": ", ".join(filter(None, (counter_of(session.state.metric).title, scale.name)))}
     numbers = ("isolated", "replayed", "metric", "runs")
     return [{"name": name, "title": titles[name], "number": name in numbers} for name in found]
+
+
+def same_in_all(session: Session) -> str:
+    """What the table has no column for, because it is the same everywhere."""
+    if len(session.shown) < 2:
+        return ""
+    values = [next(iter(found)) for name in CONSTANT if len(found := session.values(name)) == 1]
+    return " / ".join(filter(None, values))
 
 
 def metric_scale(session: Session) -> Scale:
@@ -139,8 +165,8 @@ def _row(
     config = " ".join(f"{name}={capture.parameters[name]}" for name in moving if name in capture.parameters)
     cells = {
         "operator": capture.record.operator,
-        "case": " ".join(filter(None, (capture.record.workload.case, capture.record.workload.dtype))),
-        "gpu": capture.gpu,
+        "case": case_text(capture),
+        "gpu": short_gpu(capture.gpu),
         "provider": capture.record.provider,
         "policy": capture.policy,
         "config": config or capture.configuration,
@@ -162,15 +188,24 @@ def _row(
     }
 
 
-def legend(at: int, capture: Capture) -> dict[str, Any]:
-    """A picked capture in a line."""
-    record = capture.record
-    about = (record.workload.case, record.workload.dtype, capture.policy, capture.gpu)
+def legend(session: Session) -> list[dict[str, Any]]:
+    """Each picked capture in a line: what sets it apart from the other picked ones, then the rest."""
+    picked = session.picked
+    moving = varying(picked)
+    apart = [name for name in NAMING if len({column_text(capture, name) for capture in picked}) > 1]
+    return [_entry(at, capture, apart, moving) for at, capture in enumerate(picked)]
+
+
+def _entry(at: int, capture: Capture, apart: Sequence[str], moving: Sequence[str]) -> dict[str, Any]:
+    own = [column_text(capture, name) for name in apart]
+    own += [capture.policy, *(f"{n}={capture.parameters[n]}" for n in moving if n in capture.parameters)]
+    rest = [column_text(capture, name) for name in NAMING if name not in apart]
+    rest += [f"{n}={value}" for n, value in capture.parameters.items() if n not in moving]
     return {
         "letter": LETTERS[at],
         "key": capture.key,
-        "title": " / ".join(filter(None, about)),
-        "config": capture.configuration,
+        "title": "  ".join(filter(None, own)) or capture.record.workload.case,
+        "rest": "  ".join(filter(None, rest)),
         "reduced": not capture.counted,
     }
 
@@ -185,7 +220,7 @@ def _view(session: Session) -> dict[str, Any]:
     if view == "parameter":
         return {"chart": asdict(own_chart(session)), "parameters": list(parameters_of(session.shown))}
     if view == "notes":
-        return {"captures": [_noted(session, at, capture) for at, capture in enumerate(picked)]}
+        return {"captures": [_noted(session, *pair) for pair in zip(legend(session), picked, strict=True)]}
     return {"lanes": [capture.key for capture in picked]}
 
 
@@ -196,8 +231,9 @@ def own_chart(session: Session) -> Chart:
 
 def _compared(row: Row) -> dict[str, Any]:
     unit = row.scale.name or next((one.unit for one in row.readings if one is not None), "")
-    largest = max((abs(one.value) for one in row.readings if one is not None), default=0.0)
-    cells = []
+    values = [abs(one.value) for one in row.readings if one is not None]
+    largest = max(values) if len(set(values)) > 1 else 0.0  # bars of equal length say nothing
+    cells: list[dict[str, Any] | None] = []
     for reading, change in zip(row.readings, row.differences, strict=True):
         if reading is None:
             cells.append(None)
@@ -219,10 +255,10 @@ def _spread(row: Row, deviation: float | None) -> str:
     return "" if not deviation or row.mixed else f"\u00b1{row.scale.write(deviation)}"
 
 
-def _noted(session: Session, at: int, capture: Capture) -> dict[str, Any]:
+def _noted(session: Session, entry: dict[str, Any], capture: Capture) -> dict[str, Any]:
     command, why = open_command(capture)
     return {
-        **legend(at, capture),
+        **entry,
         "note": session.notes.texts.get(capture.key, ""),
         "command": command,
         "why": why,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from workbench.widgets import text
-from workbench.widgets.profiles.captures import Capture, varying
+from workbench.widgets.profiles.captures import Capture, short_gpu, varying
 from workbench.widgets.profiles.chart import Axis, Chart, Line, Point
 from workbench.widgets.profiles.counters import counter_of, figure
 from workbench.widgets.profiles.units import Reading, scale_of
@@ -79,11 +80,12 @@ def _point(
 ) -> Point:
     at = place[capture.parameters.get(parameter, ABSENT)]
     spread = reading.deviation
-    ends = (None, None) if not spread else (axis.inside(reading.value - spread), axis.inside(reading.value + spread))
+    low = axis.inside(reading.value - spread) if spread else None
+    high = axis.inside(reading.value + spread) if spread else None
     scale = scale_of(reading.unit, [reading.value])
     words = f"{scale.write(reading.value)} {scale.name}".strip()
     about = ", ".join(filter(None, (capture.record.workload.case, capture.gpu, capture.policy, capture.configuration)))
-    return Point((at, axis.share(reading.value)), *ends, pick_of.get(capture.key, -1), f"{words}: {about}")
+    return Point((at, axis.share(reading.value)), low, high, pick_of.get(capture.key, -1), f"{words}: {about}")
 
 
 def _lines(
@@ -94,7 +96,7 @@ def _lines(
     pick_of: dict[str, int],
 ) -> tuple[Line, ...]:
     """A line for each group of captures that differ in nothing but the parameter; repeated captures are averaged."""
-    groups: dict[tuple[object, ...], dict[str, list[tuple[Capture, float]]]] = {}
+    groups: dict[tuple[Any, ...], dict[str, list[tuple[Capture, float]]]] = {}
     for capture, reading in found:
         record = capture.record
         rest = tuple(sorted((name, value) for name, value in capture.parameters.items() if name != parameter))
@@ -108,10 +110,19 @@ def _lines(
         ordered = sorted(group, key=_order)
         places = tuple((place[v], axis.share(sum(x for _, x in group[v]) / len(group[v]))) for v in ordered)
         picks = [pick_of[c.key] for members in group.values() for c, _ in members if c.key in pick_of]
-        name = " ".join(str(part) for part in (key[3], key[5]) if part)
+        name = _name(key, tuple(long))
         label = name if picks or len(long) <= LABELLED else ""
         lines.append(Line(places, "series", min(picks, default=-1), label))
     return tuple(sorted(lines, key=lambda line: line.pick))
+
+
+def _name(key: tuple[Any, ...], every: Sequence[tuple[Any, ...]]) -> str:
+    """What tells one line from the others: case, policy, GPU, whatever differs of the configuration."""
+    moving = [at for at in (5, 3, 4, 0, 2) if key[at] and len({other[at] for other in every}) > 1]
+    parts = [short_gpu(str(key[at])) if at == 0 else str(key[at]) for at in moving]
+    rest = set.intersection(*(set(other[6]) for other in every))
+    parts += [f"{name}={value}" for name, value in key[6] if (name, value) not in rest]
+    return " ".join(parts) or str(key[5] or key[3])
 
 
 def _order(value: str) -> tuple[int, float, str]:

@@ -24,10 +24,8 @@ def _set(browser: ProfileBrowser, message: dict[str, Any]) -> Reply:
 def _pick(browser: ProfileBrowser, message: dict[str, Any]) -> Reply:
     """Pick a capture, or drop it; `alone` drops all others."""
     picks, key = browser.session.state.picks, str(message["key"])
-    if message.get("alone"):
-        changed = (key,)
-    else:
-        changed = tuple(one for one in picks if one != key) if key in picks else (*picks, key)
+    rest = () if message.get("alone") else tuple(one for one in picks if one != key)
+    changed = rest if key in picks and not message.get("alone") else (*rest, key)
     browser.set_from_view(message["view"], message["number"], {"picks": changed})
     return None
 
@@ -54,11 +52,11 @@ def _bins(browser: ProfileBrowser, message: dict[str, Any]) -> Reply:
     found: list[dict[str, Any]] = []
     buffers: list[bytes] = []
     session = browser.session
-    for at, capture in enumerate(session.picked):
+    for entry, capture in zip(legend(session), session.picked, strict=True):
         one = session.beside(capture)
         lanes = [_lane(lane, buffers) for lane in (one.planned, one.measured) if lane is not None]
         busy = None if one.busy is None else asdict(one.busy)
-        found.append({**legend(at, capture), "lanes": lanes, "busy": busy, "words": one.words})
+        found.append({**entry, "lanes": lanes, "busy": busy, "words": one.words})
     return {"frame": message["frame"], "captures": found}, buffers
 
 

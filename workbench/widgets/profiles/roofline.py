@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.widgets.profiles.captures import Capture
+from workbench.widgets import text
+from workbench.widgets.profiles.captures import Capture, short_gpu
 from workbench.widgets.profiles.ceilings import BYTES, OPERATIONS, Ceiling
 from workbench.widgets.profiles.chart import Axis, Chart, Line, Point
 from workbench.widgets.profiles.counters import READ, WRITTEN
@@ -85,16 +86,18 @@ def roofline(picked: Sequence[Capture], limits: Mapping[str, tuple[Ceiling, ...]
     lines = []
     for gpu in gpus:
         own = limits.get(gpu, ())
-        name = f"{gpu}: " if len(gpus) > 1 else ""
+        name = f"{short_gpu(gpu)}: " if len(gpus) > 1 else ""
         for ceiling in own:
             roof = _memory_roof if ceiling.unit == BYTES else _compute_roof
             lines.append(roof(ceiling, own, x, y, (low_x, high_x), name))
             mark = "solid" if ceiling.measured else "dashed"
             notes.append(f"{name}{_rate(ceiling)} ({mark}): {ceiling.words}")
+    said = [_words(at, one, limits.get(capture.gpu, ())) for at, capture, one in found]
     points = tuple(
-        Point((x.share(one.intensity), y.share(one.rate)), None, None, at, _words(at, one, limits.get(capture.gpu, ())))
-        for at, capture, one in found
+        Point((x.share(one.intensity), y.share(one.rate)), None, None, at, words)
+        for (at, _, one), words in zip(found, said, strict=True)
     )
+    notes = said + notes
     return Chart("Roofline", *labels, x.ticks(), y.ticks(TERA), tuple(lines), points, tuple(notes))
 
 
@@ -135,5 +138,5 @@ def _words(at: int, one: Standing, own: Sequence[Ceiling]) -> str:
     slope = next((c for c in own if c.unit == BYTES), None)
     if slope is None:
         return said
-    kind = "measured" if slope.measured else "datasheet"
-    return f"{said}; memory at {number(one.traffic / TERA)} TB/s, {one.traffic / slope.rate:.0%} of the {kind} rate"
+    share = f"{text.percent(one.traffic / slope.rate)} of the {'measured' if slope.measured else 'datasheet'} rate"
+    return f"{said}; memory at {number(one.traffic / TERA)} TB/s, {share}"

@@ -16,8 +16,9 @@ from workbench.records.layout import slug
 from workbench.widgets.profiles.bins import Beside, beside
 from workbench.widgets.profiles.captures import Capture, read_captures, varying
 from workbench.widgets.profiles.ceilings import Ceiling, ceilings
+from workbench.widgets.profiles.columns import column_text, sorted_by, values_of
 from workbench.widgets.profiles.compare import Row, compare
-from workbench.widgets.profiles.counters import IMBALANCE, figure, names_in
+from workbench.widgets.profiles.counters import IMBALANCE, names_in
 from workbench.widgets.profiles.notes import Notes
 from workbench.widgets.profiles.parameter import parameters_of
 
@@ -190,6 +191,17 @@ class Session:
         counted = Counter(value for capture in passed for value in values_of(capture, name) if value)
         return sorted(counted.items())
 
+    def values(self, name: str) -> frozenset[str]:
+        """Different texts of a column among the captures on screen."""
+        return frozenset(column_text(capture, name) for capture in self.shown)
+
+    @property
+    def chosen_gpu(self) -> str:
+        """The GPU of the filter, by the name that records have for it."""
+        wanted = self.state.gpu
+        known = {capture.gpu for capture in self.captures if wanted and slug(capture.gpu) in _gpu_slugs(wanted)}
+        return min(known, default=wanted)
+
     @cached_property
     def picked(self) -> tuple[Capture, ...]:
         """The picked captures, in the order of their letters."""
@@ -229,39 +241,6 @@ class Session:
         if capture.key not in self._beside:
             self._beside[capture.key] = beside(self.store, capture)
         return self._beside[capture.key]
-
-
-def values_of(capture: Capture, name: str) -> tuple[str, ...]:
-    """Values by which a menu finds a capture."""
-    if name == "set":
-        return capture.sets
-    if name in ("gpu", "policy"):
-        return (str(getattr(capture, name)),)
-    if name == "case":
-        return (capture.record.workload.case,)
-    return (str(getattr(capture.record, name)),)
-
-
-def sorted_by(captures: list[Capture], sort: str, metric: str, *, descending: bool) -> list[Capture]:
-    """Captures in an order; those without the value come last either way."""
-
-    def key(capture: Capture) -> Any:
-        if sort == "isolated":
-            return capture.isolated_ns
-        if sort == "replayed":
-            return capture.replayed_us
-        if sort == "metric":
-            found = figure(capture, metric)
-            return None if found is None else found.value
-        if sort == "runs":
-            return capture.runs
-        if sort == "date":
-            return capture.date
-        return capture.configuration if sort == "config" else values_of(capture, sort)
-
-    keyed = [(key(capture), capture) for capture in captures]
-    having = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=descending)
-    return [capture for _, capture in having] + [capture for value, capture in keyed if value is None]
 
 
 def _gpu_slugs(name: str) -> frozenset[str]:

@@ -9,7 +9,7 @@ from workbench.widgets.colours import THEMES, mix
 from workbench.widgets.profiles.bins import MERGE, Lane
 from workbench.widgets.profiles.chart import Chart, Place
 from workbench.widgets.profiles.compare import BEYOND, Row
-from workbench.widgets.profiles.frames import columns, facts, legend, own_chart, rows
+from workbench.widgets.profiles.frames import columns, facts, legend, own_chart, rows, same_in_all
 from workbench.widgets.profiles.roofline import roofline
 from workbench.widgets.profiles.session import LETTERS, Session
 from workbench.widgets.profiles.words import EMPTY, cautions, difference_words, sentence
@@ -103,6 +103,8 @@ class _Drawing(Pen):
         session = self.session
         every = rows(session, 0, len(session.shown) if len(session.shown) <= 200 else LISTED)
         listed = [row for at, row in enumerate(every) if at < LISTED or row["pick"] >= 0]
+        if same := same_in_all(session):
+            self._paragraph(f"the same in all: {same}", 11, self.theme.muted)
         named = columns(session)
         widths = self._widths(named, listed)
         x = float(MARGIN + 24)
@@ -140,10 +142,9 @@ class _Drawing(Pen):
     def _view(self) -> None:
         session = self.session
         picked, view = session.picked, session.state.view
-        for at, capture in enumerate(picked):
-            said = legend(at, capture)
+        for at, said in enumerate(legend(session)):
             self._mark(MARGIN, self.y, at, said["letter"])
-            self.text(MARGIN + 24, self.y + 12, fit(f"{said['title']}  {said['config']}", self.width - 60, 12))
+            self.text(MARGIN + 24, self.y + 12, fit(f"{said['title']}   {said['rest']}", self.width - 60, 12))
             self.y += LINE + 2
         for line in cautions(picked):
             self._paragraph(line, 12, self.theme.muted)

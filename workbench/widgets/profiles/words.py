@@ -116,7 +116,7 @@ def cautions(picked: Sequence[Capture]) -> tuple[str, ...]:
         said.append("The GPUs differ: cycles run at different clocks, peaks are each GPU's own.")
     if any(one.counted for one in picked) and not all(one.counted for one in picked):
         said.append("Reduced records have no counters; their time is a benchmark's, in a row of its own.")
-    if len({one.record.source_digest for one in picked if one.record.provider == "cuda"}) > 1:
+    if len({one.record.source_digest for one in picked} - {None}) > 1:
         said.append("The kernel's sources differ.")
     return tuple(said)
 

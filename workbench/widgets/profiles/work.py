@@ -70,7 +70,7 @@ def attention_case(work: Workload) -> AttentionCase | None:
     return AttentionCase(work.case, lengths, work.dtype, heads // kv_heads, kv_heads, head_dim, page_size, q_len)
 
 
-def _lengths(case: str, given: object) -> npt.NDArray[np.int64] | None:
+def _lengths(case: str, given: Any) -> npt.NDArray[np.int64] | None:
     try:
         found = _parsed(case) if given is None else as_lengths(given)
     except WorkbenchError:  # a name that is no expression, or lengths that are none

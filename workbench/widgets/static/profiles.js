@@ -112,7 +112,7 @@ function render({ model, el: host }) {
     show(empty, nothing);
     show(content, !nothing);
     show(filters.node, !nothing);
-    fill(empty, ...frame.empty.map(step));
+    fill(empty, ...frame.empty.map(step), nothing ? el("p", {}, "Looked in ", el("code", {}, frame.looked)) : null);
     filters.show(frame);
     files.show(frame);
     if (!nothing) {
@@ -128,7 +128,7 @@ function render({ model, el: host }) {
       show(hint, needs);
       for (const node of new Set(Object.values(parts))) show(node, node === parts[open] && !needs);
       fill(cautions, ...(open === "roofline" ? frame.view.cautions : []).map((words) => el("p", {}, words)));
-      if (open === "compare") compare.show(frame, theme);
+      if (open === "compare") compare.show(frame, theme, width);
       else if (open === "schedule") schedules.show(frame, theme, width);
       else if (open === "notes") notes.show(frame, theme);
       else chart.draw(frame.view.chart, theme, width);

@@ -2,6 +2,7 @@
 
 import { el, fill } from "./dom.js";
 import { typed } from "./link.js";
+import { rgb } from "./theme.js";
 import { ProfileChart } from "./profiles_chart.js";
 import { letter } from "./profiles_compare.js";
 
@@ -9,6 +10,13 @@ const HEIGHT = 132;
 const MERGE = 255;
 const BUSY = 330; // pixels of the chart of busy SMs
 const GAP = 18;
+const KEY = "A column a CTA, time upwards, one scale for all. Pale: until the first bytes are there. Darker: longer requests. Ink: merging, and the end of the last piece.";
+
+// Steps by length as the explorer has them, nearer to slate: here no hue stands beside them to set them off.
+function blend(colour, slate) {
+  const [a, b] = [rgb(colour), rgb(slate)];
+  return `rgb(${a.map((value, at) => Math.round(0.6 * value + 0.4 * b[at])).join(",")})`;
+}
 
 export class Schedules {
   constructor(link) {
@@ -47,11 +55,11 @@ export class Schedules {
 
   #draw() {
     const span = Math.max(...this.content.flatMap(({ lanes }) => lanes.map((lane) => lane.span_us)), 1e-6);
-    fill(this.node, ...this.content.map((one, at) => this.#capture(one, at, span)));
+    fill(this.node, el("p", { className: "wb-muted" }, KEY), ...this.content.map((one, at) => this.#capture(one, at, span)));
     this.node.dispatchEvent(new CustomEvent("wb-bins", { bubbles: true }));
   }
 
-  #capture({ letter: text, title, lanes, busy, words }, at, span) {
+  #capture({ letter: text, title, rest, lanes, busy, words }, at, span) {
     const wide = this.width >= 900;
     const room = wide && busy ? this.width - BUSY - GAP : this.width;
     const each = lanes.length ? Math.floor((room - GAP * (lanes.length - 1)) / lanes.length) : 0;
@@ -59,7 +67,7 @@ export class Schedules {
     const chart = busy ? new ProfileChart({ height: HEIGHT - 26, right: 82 }) : null;
     const row = el("div", { className: "wb-prof-lanes" }, ...boxes, chart?.node);
     chart?.draw({ ...busy, lines: busy.lines.map((line) => (line.style === "series" ? { ...line, pick: at } : line)) }, this.theme, wide ? BUSY : this.width);
-    return el("section", { className: "wb-prof-schedule" }, el("div", { className: "wb-prof-entry" }, letter(this.theme, at, text), el("b", {}, title)),
+    return el("section", { className: "wb-prof-schedule" }, el("div", { className: "wb-prof-entry" }, letter(this.theme, at, text), el("b", {}, title), el("span", { className: "wb-muted" }, rest)),
       el("p", { className: "wb-muted" }, words), row);
   }
 
@@ -78,6 +86,7 @@ export class Schedules {
     const gap = pitch >= 4 ? 1 : 0;
     context.fillStyle = theme.background;
     context.fillRect(0, 0, width, height);
+    const shades = theme.requests.map((colour) => blend(colour, theme.slate));
     const box = (at, from, to, colour, alpha) => {
       if (!(to > from)) return;
       context.globalAlpha = alpha;
@@ -86,7 +95,7 @@ export class Schedules {
     };
     for (let at = 0; at < start.length; at += 1) {
       const merge = shade[at] === MERGE;
-      const colour = merge ? theme.ink : theme.requests[shade[at]];
+      const colour = merge ? theme.ink : shades[shade[at]];
       if (!merge) box(at, start[at], foot[at], colour, theme.foot_share);
       box(at, foot[at], end[at], colour, merge ? 0.8 : 1);
     }

@@ -41,7 +41,7 @@ export class ProfileChart {
       svg("text", { x: 0, y: 10 }, chart.y_label),
       svg("text", { x: (LEFT + this.x(1)) / 2, y: bottom + 31, "text-anchor": "middle" }, chart.x_label)),
     svg("path", { d: `M${LEFT} ${bottom + 0.5}H${this.x(1)}`, stroke: theme.line }),
-    ...chart.lines.map((line) => this.#line(line)), ...this.#labels(), ...chart.points.map((point) => this.#mark(point)));
+    ...chart.lines.map((line) => this.#line(line)), ...this.#labels(), ...this.#marks());
   }
 
   x(share) {
@@ -74,34 +74,50 @@ export class ProfileChart {
       "stroke-dasharray": { datasheet: "5 4", guide: "2 3" }[style], opacity: style === "series" && pick < 0 ? 0.55 : null, "stroke-linejoin": "round" });
   }
 
-  // Labels stand right of the plot, each at the end of its line, pushed apart where they would touch.
+  // A label stands right of the plot where its line ends there; a slope that ends earlier carries it on its back.
   #labels() {
-    const wanted = this.chart.lines.filter((line) => line.label && line.places.length)
-      .map((line) => ({ line, y: this.y(line.places.at(-1)[1]), x: this.x(line.places.at(-1)[0]) })).sort((a, b) => a.y - b.y);
-    const ends = wanted.filter(({ x }) => x > this.x(0.93));
+    const named = this.chart.lines.filter((line) => line.label && line.places.length > 1);
+    const outside = named.filter(({ style, places }) => style === "series" || places.at(-1)[0] > 0.98).sort((a, b) => b.places.at(-1)[1] - a.places.at(-1)[1]);
     let last = -Infinity;
-    for (const one of ends) {
-      one.at = Math.max(one.y, last + 14);
-      last = one.at;
-    }
-    const most = Math.floor((this.right - 10) / CHARACTER);
-    return wanted.map(({ line, x, y, at }) => {
-      const words = line.label.length > most ? `${line.label.slice(0, most - 1)}\u2026` : line.label;
-      const outside = at !== undefined;
-      const colour = this.#hue(line.pick, line.style === "measured" ? this.theme.ink : this.theme.muted);
-      return svg("text", { class: "wb-prof-label", x: outside ? this.x(1) + 8 : x - 6, y: outside ? at + 4 : y - 7, fill: colour,
-        "text-anchor": outside ? "start" : "end" }, words, svg("title", {}, line.label));
-    });
+    const slopes = named.filter((line) => !outside.includes(line)).sort((a, b) => b.places[0][1] - a.places[0][1] || a.places[0][0] - b.places[0][0]);
+    return [...outside.map((line) => {
+      const [x, y] = [this.x(line.places.at(-1)[0]), this.y(line.places.at(-1)[1])];
+      last = Math.max(y, last + 14);
+      const leader = svg("path", { d: `M${x + 8} ${y}L${this.x(1) - 4} ${last}h8`, fill: "none", stroke: this.theme.line });
+      return svg("g", {}, x < this.x(0.98) ? leader : null, this.#words(line, { x: this.x(1) + 8, y: last + 4 }, Math.floor((this.right - 10) / CHARACTER)));
+    }), ...slopes.map((line, at) => {
+      const [[x0, y0], [x1, y1]] = [line.places[0], line.places.at(-1)].map(([x, y]) => [this.x(x), this.y(y)]);
+      const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
+      const share = (at + 1.4) / (slopes.length + 1.6); // one behind the other, for the lines are close
+      const [x, y] = [x0 + share * (x1 - x0), y0 + share * (y1 - y0)];
+      return this.#words(line, { transform: `translate(${x} ${y}) rotate(${angle})`, y: at > 0 && at === slopes.length - 1 ? 15 : -6, "text-anchor": "middle" }, 40);
+    })];
   }
 
-  #mark({ place, low, high, pick }) {
-    const [x, y] = [this.x(place[0]), this.y(place[1])];
+  #words(line, place, most) {
+    const words = line.label.length > most ? `${line.label.slice(0, most - 1)}\u2026` : line.label;
+    return svg("text", { class: "wb-prof-label", fill: this.#hue(line.pick, line.style === "measured" ? this.theme.ink : this.theme.muted), ...place }, words, svg("title", {}, line.label));
+  }
+
+  // Dots stand where they belong; the letters of picked ones stand beside them, pushed apart where they would touch.
+  #marks() {
+    const points = this.chart.points.map((point) => ({ ...point, px: this.x(point.place[0]), py: this.y(point.place[1]) }));
+    const tags = [];
+    for (const point of points.filter(({ pick }) => pick >= 0).sort((a, b) => a.py - b.py)) {
+      let y = point.py;
+      for (const other of tags) if (Math.abs(other.px - point.px) < 20 && y - other.y < 17) y = Math.max(y, other.y + 17);
+      tags.push({ ...point, y });
+    }
+    return [...points.map((point) => this.#mark(point)), ...tags.map(({ px, py, y, pick }) => svg("g", {},
+      svg("path", { d: `M${px + 4} ${py}L${px + 12} ${y}`, stroke: this.theme.requests[pick], fill: "none" }),
+      svg("rect", { x: px + 12, y: y - 7.5, width: 15, height: 15, rx: 2, fill: this.theme.requests[pick], stroke: this.theme.background }),
+      svg("text", { class: "wb-prof-letter", x: px + 19.5, y: y + 3.8, "text-anchor": "middle", fill: this.theme.on_request[pick] }, "ABCDE"[pick])))];
+  }
+
+  #mark({ px: x, py: y, low, high, pick }) {
     const colour = this.#hue(pick, this.theme.slate);
     const whisker = low === null ? null : svg("path", { d: `M${x} ${this.y(low)}V${this.y(high)}M${x - 4} ${this.y(low)}h8M${x - 4} ${this.y(high)}h8`, stroke: colour, "stroke-width": 1.2, fill: "none" });
-    const letter = pick < 0 ? null : svg("text", { class: "wb-prof-letter", x, y: y + 3.5, "text-anchor": "middle", fill: this.theme.on_request[pick] }, "ABCDE"[pick]);
-    const body = pick < 0 ? svg("circle", { cx: x, cy: y, r: 3.2, fill: colour, opacity: 0.8 })
-      : svg("rect", { x: x - 7, y: y - 7, width: 14, height: 14, rx: 2, fill: colour, stroke: this.theme.background });
-    return svg("g", {}, whisker, body, letter);
+    return svg("g", {}, whisker, svg("circle", { cx: x, cy: y, r: pick < 0 ? 3.2 : 4.5, fill: colour, stroke: this.theme.background, opacity: pick < 0 ? 0.85 : null }));
   }
 
   #point(event) {

@@ -26,10 +26,11 @@ export class Filters {
     this.parameter = menu("Parameter", [], (value) => link.set({ parameter: value }));
     this.fault = el("pre", { className: "wb-fault", role: "alert", hidden: true });
     this.reset = el("button", { type: "button", className: "wb-quiet wb-right", on: { click: () => this.clear() } }, "clear");
+    this.rows = this.menus.map(([, field], at) => el("label", { className: "wb-prof-field" }, MENUS[at][1], field.node));
     this.parameterRow = el("label", { className: "wb-prof-field" }, "Against", this.parameter.node);
     this.node = el("div", { className: "wb-controls", role: "group", "aria-label": "Filters" },
       el("section", { className: "wb-prof-filters" }, el("h4", {}, "Filter", this.reset),
-        ...this.menus.map(([, field], at) => el("label", { className: "wb-prof-field" }, MENUS[at][1], field.node)),
+        ...this.rows,
         el("label", { className: "wb-prof-field" }, "Configuration", this.config),
         el("div", { className: "wb-prof-days" }, ...this.days.map(([name, field]) => el("label", { className: "wb-prof-field" }, name === "since" ? "Since" : "Until", field))),
         this.fault),
@@ -48,10 +49,11 @@ export class Filters {
 
   show(frame) {
     const { settings, menus, metrics, fault, view } = frame;
-    for (const [name, field] of this.menus) {
+    this.menus.forEach(([name, field], at) => {
+      show(this.rows[at], menus[name].length > 2 || settings[name] !== "");
       field.offer(menus[name]);
       field.show(settings[name]);
-    }
+    });
     if (document.activeElement !== this.config) {
       this.config.value = settings.config;
       this.sent = settings.config;

@@ -33,12 +33,12 @@ export class Notes {
     this.fields.set(one.key, field);
     const copy = (text) => el("button", { type: "button", className: "wb-quiet", on: { click: (event) => copyText(text, event.target) } }, "copy");
     const line = (name, ...content) => [el("dt", {}, name), el("dd", {}, ...content)];
-    return el("section", {}, el("div", { className: "wb-prof-entry" }, letter(theme, at, one.letter), el("b", {}, one.title), el("span", { className: "wb-muted" }, one.config)),
+    return el("section", {}, el("div", { className: "wb-prof-entry" }, letter(theme, at, one.letter), el("b", {}, one.title), el("span", { className: "wb-muted" }, one.rest)),
       field,
       el("dl", {}, ...(one.command ? line("open", el("code", {}, one.command), copy(one.command)) : line("open", one.why)),
         ...line("record", el("code", {}, one.record), copy(one.record)),
         ...(one.kernels.length ? line("kernels", one.kernels.join(", ")) : []),
-        ...(one.profiler ? line("tools", one.profiler) : []), ...line("made by", one.method)));
+        ...(one.profiler ? line("tools", one.profiler) : []), ...line("method", one.method)));
   }
 }
 

@@ -17,7 +17,8 @@ export class ProfileTable {
     this.scroll = el("div", { className: "wb-prof-scroll", role: "grid", "aria-label": "Captures; arrows move, space picks", "aria-multiselectable": true, tabindex: 0 }, this.head, this.space);
     this.none = el("p", { className: "wb-prof-none", hidden: true }, "No capture has all of this. ",
       el("button", { type: "button", on: { click: () => this.clear() } }, "Clear the filters"));
-    this.node = el("div", { className: "wb-prof-table" }, this.scroll, this.none);
+    this.same = el("p", { className: "wb-prof-same" });
+    this.node = el("div", { className: "wb-prof-table" }, this.same, this.scroll, this.none);
     this.scroll.addEventListener("scroll", () => this.#window());
     this.scroll.addEventListener("keydown", (event) => this.#key(event));
     this.scroll.addEventListener("focus", () => this.#window());
@@ -35,8 +36,9 @@ export class ProfileTable {
     this.cursor = Math.min(this.cursor, Math.max(this.total - 1, 0));
     show(this.scroll, this.total > 0);
     show(this.none, this.total === 0);
-    const widths = frame.columns.map(({ name }) => ({ config: "minmax(90px, 2.2fr)", case: "minmax(90px, 1.3fr)", metric: "minmax(84px, 1fr)" }[name] ?? "minmax(56px, auto)"));
-    this.scroll.style.setProperty("--wb-prof-columns", `30px ${this.#fixed(frame) ?? widths.join(" ")} 34px`);
+    this.scroll.style.setProperty("--wb-prof-columns", `30px ${this.#widths(frame)} 44px`);
+    fill(this.same, frame.same ? "the same in all: " : "", el("span", {}, frame.same));
+    show(this.same, frame.same !== "");
     fill(this.head, el("span", {}), ...frame.columns.map((column) => this.#title(column)), el("span", {}));
     this.space.style.height = `${this.total * ROW}px`;
     this.scroll.style.height = `${Math.min(this.total, SIGHT) * ROW + ROW + 2}px`;
@@ -44,12 +46,12 @@ export class ProfileTable {
   }
 
   // Rows are grids of their own, so every column's width has to be known: by the longest text that was sent.
-  #fixed(frame) {
-    const needed = frame.columns.map(({ title }, at) => {
-      const longest = Math.max(title.length + 1.5, ...frame.rows.map((row) => row.cells[at].length));
-      return Math.min(Math.max(longest, 4), 34);
-    });
-    return needed.map((count, at) => (frame.columns[at].number ? `minmax(${Math.round(count * 6.6 + 14)}px, ${count}fr)` : `minmax(52px, ${count}fr)`)).join(" ");
+  #widths(frame) {
+    return frame.columns.map(({ title, number }, at) => {
+      const longest = Math.max(title.length + 2, ...frame.rows.map((row) => row.cells[at].length));
+      const wide = Math.round(Math.min(Math.max(longest, 4), 40) * 7 + 12);
+      return number ? `minmax(${wide}px, 1fr)` : `minmax(${Math.min(wide, 90)}px, ${wide}fr)`;
+    }).join(" ");
   }
 
   #title({ name, title, number }) {
