@@ -71,6 +71,16 @@ def test_resources_are_compiled_here(run, tmp_path):
     assert "shared memory" in out
 
 
+def test_machine_code_is_marked(run):
+    pytest.importorskip("triton")
+    done = run("tune", "code", "router", "hy3", "--set", "stages=4", "--set", "split_k=1")
+    assert done.code == 0
+    marked = [line for line in done.out.splitlines() if line.startswith("tensor ")]
+    assert all("HGMMA" in line for line in marked)
+    assert f"{len(marked)} tensor core" in done.err
+    assert "stages=4, split_k=1" in done.err
+
+
 @pytest.mark.skipif(not driver.probe().problem, reason="a GPU is here")
 def test_run_needs_a_gpu_and_says_what_does_not(run):
     done = run("tune", "run", *ROUTER)

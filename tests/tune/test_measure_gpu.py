@@ -118,3 +118,23 @@ def test_on_a_gpu_the_default_is_right_and_timed(space):
     assert 0 < trial.rel_error < 0.004
     assert 1 < trial.median_us < 200
     assert trial.relative == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_every_kind_of_fault_is_a_trial_and_the_next_one_is_measured():
+    from tests.tune.faulty_bench import Act, FaultyFactory
+
+    with Worker(FaultyFactory(), call_s=20) as worker:
+        worker.about()  # so that starting is not part of the hung call's time
+        states = {}
+        for what in (0, 4, 1, 0, 2, 0, 3, 0):
+            trial = try_config(worker, Act(what), Act(0), effort=Effort(first=1, rounds=1))
+            states.setdefault(what, []).append(trial.state)
+    assert states == {
+        0: ["timed"] * 4,
+        1: ["crashed"],  # an illegal address: the context takes no more work
+        2: ["time-out"],
+        3: ["crashed"],
+        4: ["launch error"],  # the context is whole, and the process stays
+    }
+    assert worker.starts == 4

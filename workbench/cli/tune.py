@@ -137,6 +137,36 @@ def resources(
 
 
 @app.command()
+def code(
+    operator: Operator,
+    work: Work,
+    tokens: Tokens = 64,
+    terms: Terms = 2,
+    cache: options.Cache = "fp8",
+    group: options.Group = 8,
+    kv_heads: options.KvHeads = 1,
+    head_dim: options.HeadDim = 128,
+    q_len: options.QLen = 1,
+    values: Set = None,
+    gpu: options.Gpu = "H200",
+) -> None:
+    """Print the machine code of one configuration: the default, with what --set changes.
+
+    Lines that multiply on tensor cores, start the copy engine or spill registers are marked; their numbers go to
+    standard error. Needs no GPU.
+    """
+    from workbench.tune.resources_sass import listing, machine_code
+
+    space = described(operator, work, tokens, terms, cache, group, kv_heads, head_dim, q_len, False, values, False)
+    changed = {name: known[0] for name, known in space.parameters.items() if f"{name}=" in " ".join(values or [])}
+    config = space.config(**{**space.default(gpu).to_dict(), **changed})
+    kernel = space.job(config).compile()
+    typer.echo(listing(kernel))
+    counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in machine_code(kernel).summary().items())
+    typer.echo(f"{config}: {counts}", err=True)
+
+
+@app.command()
 def run(
     operator: Operator,
     work: Work,

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
@@ -69,7 +70,7 @@ class Cluster:
 
     def __init__(self, address: str | None = None, *, gpus: Sequence[int] = (0,), wait_s: float = 30) -> None:
         try:
-            import distributed
+            distributed: Any = import_module("distributed")
         except ImportError:
             raise MissingDependency(
                 "distributed", needed_for="studies on several GPUs", install="pip install 'distributed>=2025.1'"

@@ -151,7 +151,7 @@ class Space(ABC):
         return len(self._listed[0])
 
     def __contains__(self, config: object) -> bool:
-        values = getattr(config, "to_dict", dict)()
+        values: dict[str, Any] = getattr(config, "to_dict", dict)()
         return self.why_invalid(config) is None and all(
             values.get(name) in allowed for name, allowed in self.parameters.items()
         )
@@ -180,7 +180,7 @@ class Space(ABC):
             if name not in parameters:
                 raise InvalidArgument(f"{self.operator} has no parameter {name!r}; it has {', '.join(parameters)}.")
             kind = type(self.parameters[name][0])
-            values = (given,) if isinstance(given, int) else tuple(given)
+            values: tuple[Value, ...] = (given,) if isinstance(given, int) else tuple(given)
             if not values or any(type(value) is not kind for value in values):
                 raise InvalidArgument(
                     f"{name} is {given!r}; give {kind.__name__} values such as {parameters[name][0]}."

@@ -308,7 +308,8 @@ class _Nobody:
 
 def source_digest(space: Space) -> str:
     """SHA-256 over the kernel's source and headers, as records have it."""
-    digests = Source.file(space.job(space.default()).source).digests()
+    source = space.job(space.default()).source
+    digests = (source if isinstance(source, Source) else Source.file(source)).digests()
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 

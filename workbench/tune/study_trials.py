@@ -144,7 +144,8 @@ def _picks(samples: int) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _draws(samples: tuple[float, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.asarray(samples, np.float64)[_picks(len(samples))]
+    drawn: np.ndarray[Any, np.dtype[np.float64]] = np.asarray(samples, np.float64)[_picks(len(samples))]
+    return drawn
 
 
 def _bootstrap(values: np.ndarray[Any, np.dtype[np.float64]], level: float) -> tuple[float, float]:

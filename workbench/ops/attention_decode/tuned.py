@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from typing import Any
 
 from workbench.errors import InvalidArgument, TableError
 from workbench.gpu.tuned import own_table
@@ -27,6 +28,7 @@ def chosen_config(shape: AttentionShape) -> AttentionConfig:
     if entry is None:
         return default
     try:
-        return replace(default, **{name: entry.config[name] for name in FREE if name in entry.config}).check(shape)
+        values: dict[str, Any] = {name: entry.config[name] for name in FREE if name in entry.config}
+        return replace(default, **values).check(shape)
     except (InvalidArgument, TypeError) as error:
         raise TableError(f"the tuned configuration of {shape} cannot be used: {error}") from None
