@@ -18,6 +18,7 @@ from workbench.errors import InvalidArgument, RecordError, TableError, Workbench
 from workbench.tables import SGLANG, Choice, DispatchTable, load_table, read_sglang
 from workbench.tune import CrossoverSearch, Traffic, best_choice, recorded_points, regret
 from workbench.widgets.crossover.replies import REPLIES
+from workbench.widgets.crossover.svg import static_html
 from workbench.workloads import sample_trace, simulate
 
 PROVIDERS = ("hpc", "cublas-fp32", "cublas-tf32", "cublas-bf16")
@@ -175,7 +176,7 @@ def test_hostile_names_stay_text() -> None:
     svg = shown.to_svg()
     ElementTree.fromstring(svg)
     assert "<script>" not in svg
-    assert "<script>" not in shown._static_html(shown.description)
+    assert "<script>" not in static_html(svg, shown.description, "mark")
     ast.parse(shown.copy_as_code().replace("\x00", ""))
 
 
@@ -279,7 +280,7 @@ def test_pictures() -> None:
         for row in shown.frame["answer"]["rows"]:
             assert row["cost"] in words
         assert "reference (outside this project" in words
-    assert shown.description in shown._static_html(shown.description).replace("&#x27;", "'")
+    assert shown.description in static_html(shown.to_svg(), shown.description, "mark").replace("&#x27;", "'")
 
 
 def test_a_table_made_from_nothing_but_the_figures_is_valid() -> None:

@@ -9,7 +9,8 @@ from workbench.tables import Choice, format_sglang
 from workbench.tables.sglang import BELOW
 from workbench.tune import Regret
 from workbench.widgets.crossover.board import OURS
-from workbench.widgets.crossover.session import Session, State
+from workbench.widgets.crossover.session import Session
+from workbench.widgets.crossover.state import State
 from workbench.widgets.crossover.traffic import GIVEN, NAMES
 from workbench.widgets.crossover.words import between, small_us
 

@@ -3,74 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidArgument
 from workbench.records import Store
-from workbench.tables import Choice, DispatchTable, check_class, parse_shape, read_sglang
+from workbench.tables import Choice, DispatchTable, parse_shape, read_sglang
 from workbench.tables.sglang import ThresholdTable
 from workbench.tune import Traffic, make_table
 from workbench.widgets.crossover.board import Board, Price
-from workbench.widgets.crossover.figures import LIVE, MODES, RECORDED, Figures, recorded_figures, recorded_gpus
+from workbench.widgets.crossover.figures import LIVE, RECORDED, Figures, recorded_figures, recorded_gpus
 from workbench.widgets.crossover.live import Live
 from workbench.widgets.crossover.rule import Pieces, check_providers, choice_of, chosen_table, pieces_of
-from workbench.widgets.crossover.traffic import GIVEN, MAX_BATCH, SAMPLE, AnyTraffic, TrafficSource
+from workbench.widgets.crossover.state import SETTINGS, State
+from workbench.widgets.crossover.traffic import EVEN, GIVEN, SAMPLE, AnyTraffic, TrafficSource
 
 KEPT = 16
 """Sets of figures and boards that are kept."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """Every setting of the tuner.
-
-    Attributes
-    ----------
-    router : str
-        A model's name or "K,N".
-    precision : str
-        Least accurate class allowed.
-    figures : str
-        "recorded" or "live".
-    gpu : str
-        GPU of the records.
-    traffic : str
-        "sample", "even" or "given".
-    mixed : bool
-        Whether prefill and decode share a pass.
-    max_batch : int
-        Most requests that the simulated engine runs at once.
-    providers : tuple of str or None
-        Who is compared; None: everybody with figures.
-    thresholds : tuple of (int, str) or None
-        First M and provider of each piece of the rule; None: the best choice of the figures.
-    """
-
-    router: str = "longcat-chat"
-    precision: str = "split"
-    figures: str = RECORDED
-    gpu: str = "H200"
-    traffic: str = SAMPLE
-    mixed: bool = False
-    max_batch: int = 256
-    providers: tuple[str, ...] | None = None
-    thresholds: Pieces | None = None
-
-    def __post_init__(self) -> None:
-        parse_shape(str(self.router))
-        check_class(self.precision)
-        if self.figures not in MODES:
-            raise InvalidArgument(f"figures is {self.figures!r}; give one of {', '.join(MODES)}.")
-        low, high = MAX_BATCH
-        if isinstance(self.max_batch, bool) or not isinstance(self.max_batch, int) or not low <= self.max_batch <= high:
-            raise InvalidArgument(f"max_batch is {self.max_batch!r}; give a whole number from {low} to {high:,}.")
-        if not isinstance(self.mixed, bool):
-            raise InvalidArgument(f"mixed is {self.mixed!r}; give True or False.")
-
-
-SETTINGS = tuple(field.name for field in fields(State))
 
 
 @dataclass(frozen=True)
@@ -130,7 +80,7 @@ class Session:
         self.store = store or Store()
         self.in_use = read_sglang(in_use) if isinstance(in_use, (str, Path)) else dict(in_use)
         self.live = live
-        self._sources = {name: TrafficSource(name) for name in ("sample", "even")}
+        self._sources = {name: TrafficSource(name) for name in (SAMPLE, EVEN)}
         self._figures: dict[tuple[object, ...], Figures] = {}
         self._boards: dict[tuple[object, ...], Board] = {}
         self._gpus: dict[tuple[int, int], list[str]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import math
 from collections.abc import Sequence
 
@@ -39,6 +41,26 @@ def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> 
         One ``<svg>`` element with ``viewBox``, ``role="img"``, a title and a description.
     """
     return _Drawing(session, theme, max(width, LEAST_WIDTH)).document()
+
+
+def static_html(svg: str, words: str, mark: str) -> str:
+    """A screen as an HTML image, which needs no script and passes the filters of untrusted notebooks.
+
+    Parameters
+    ----------
+    svg
+        Of `render_svg`.
+    words
+        The screen in words, for who does not see it.
+    mark
+        Class of the element; a live view hides it.
+    """
+    data = base64.b64encode(svg.encode()).decode()
+    note = "Crossover tuner as it was when its cell was run. Run the cell again for the live one."
+    return (
+        f'<div class="{mark}"><p><small>{note}</small></p>'
+        f'<img alt="{html.escape(words)}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"/></div>'
+    )
 
 
 class _Drawing(Pen):
@@ -105,13 +127,18 @@ class _Drawing(Pen):
         self.y += 16
         for row in rows(shown, model):
             base = self.y + 13
-            self.text(MARGIN, base, fit(row.title, 240, 12), bold=row.ours)
+            self.text(MARGIN, base, fit(row.title, 268, 12), bold=row.ours)
             if row.problem:
                 self.text(MARGIN + 330, base, fit(row.problem, self.width - MARGIN - 340, 11), fill=muted, size=11)
             else:
                 self.text(MARGIN + 320, base, row.cost, bold=row.ours, anchor="end")
                 room = max(end - bar, 40)
-                self.rect(bar, self.y + 4, room * row.share, 9, self.theme.ink if row.ours else self.theme.slate)
+                pale = mix(self.theme.slate, self.theme.background, 0.55)
+                self.rect(bar, self.y + 4, room * row.share, 9, self.theme.ink if row.ours else pale)
+                if row.high > row.low:
+                    self.rect(
+                        bar + room * row.low, self.y + 7.5, max(room * (row.high - row.low), 1), 2, self.theme.ink
+                    )
                 for x, words in zip(columns, (row.lost, row.interval, row.a_pass), strict=True):
                     self.text(x, base, words, anchor="end")
             self.y += 19
@@ -119,7 +146,8 @@ class _Drawing(Pen):
 
     def _chart(self, shown: Evaluation) -> None:
         scene = self.scene = make_scene(shown.board)
-        top, bottom = self.y + 4, self.y + 4 + PLOT
+        self.y += 26  # the numbers of the thresholds
+        top, bottom = self.y, self.y + PLOT
         right = self.width - MARGIN - RIGHT
         muted, grid = self.theme.muted, self.theme.grid
         for value, words in scene.y_ticks:
@@ -127,24 +155,22 @@ class _Drawing(Pen):
             self.line(MARGIN + LEFT, y, right, y, grid)
             self.text(MARGIN + LEFT - 6, y + 4, words, fill=muted, size=11, anchor="end")
         self.text(MARGIN, top + 8, "\u00b5s", fill=muted, size=11)
+        self._unmeasured(scene, top, bottom)
         for zone in scene.fastest:
             if zone.provider is None:
                 self._box(zone, top, bottom, "url(#undecided)", ' opacity="0.22"')
         for curve in scene.curves:
             self._curve(curve, top, bottom)
         self._labels(scene.curves, top, bottom, right)
-        for first in shown.rule.starts[1:]:
-            if first <= scene.last_m:
-                x = self._x(first - 0.5)
-                self.line(x, top, x, bottom + 3 * (STRIP + 4) + 4, self.theme.ink)
+        self._thresholds(shown, top, bottom + 2 * STRIP + 10)
         self.y = bottom + 6
         self._strip("fastest", scene.fastest)
         self._strip("your rule" if shown.own else "best choice", zones_of(shown.rule, scene.last_m))
         self._strip("in use", scene.in_use)
         answer = self.frame["answer"]
-        self._lane("calls", scene, scene.calls, max(scene.calls), self.theme.slate, "share of the calls")
+        self._lane("calls", scene, scene.calls, max(scene.calls), self.theme.slate, ["share of the calls"])
         lost = [max(value, 0.0) for value in answer["lost"]]
-        self._lane("lost", scene, lost, 1.0, self.theme.requests[0], ", ".join(answer["lost_note"]))
+        self._lane("lost", scene, lost, 1.0, self.theme.requests[0], answer["lost_note"])
         last = -100.0
         for value, words in scene.x_ticks:
             x = self._x(value)
@@ -153,6 +179,31 @@ class _Drawing(Pen):
                 last = x
         self.text(MARGIN, self.y + 10, "M", fill=muted, size=11)
         self.y += 24
+
+    def _unmeasured(self, scene: Scene, top: float, bottom: float) -> None:
+        """Nothing is claimed beyond the M that were measured."""
+        first, last = scene.measured
+        for low, high in ((1, first - 1), (last + 1, scene.last_m)):
+            if low <= high:
+                self._box(Zone(low, high, None), top, bottom, self.theme.grid, ' opacity="0.55"')
+                x, end = self._x(low - 0.5), self._x(high + 0.5)
+                if end - x > 90:
+                    middle = (x + end) / 2
+                    self.text(middle, bottom - 8, "not measured", fill=self.theme.muted, size=11, anchor="middle")
+
+    def _thresholds(self, shown: Evaluation, top: float, bottom: float) -> None:
+        """A line a threshold with its number; numbers that would touch stand in a second row, or are left out."""
+        ends = [-100.0, -100.0]
+        for first in shown.rule.starts[1:]:
+            if self.scene is None or first > self.scene.last_m:
+                continue
+            x, words = self._x(first - 0.5), f"{first:,}"
+            self.line(x, top - 2, x, bottom, self.theme.ink)
+            half = text_width(words, 11) / 2 + 3
+            level = next((i for i, end in enumerate(ends) if x - half >= end), None)
+            if level is not None:
+                ends[level] = x + half
+                self.text(x, top - 5 - 12 * level, words, size=11, bold=True, anchor="middle")
 
     def _x(self, m: float) -> float:
         low, high = math.log2(0.72), math.log2((self.scene.last_m if self.scene else 1) * 1.12)
@@ -192,7 +243,7 @@ class _Drawing(Pen):
             self.parts.append(
                 f'<path d="M{right + 8:.1f} {y - over:.1f}h22" stroke="{colour}" stroke-width="2"{dash} fill="none"/>'
             )
-            words = f"{title_of(curve.provider)} {curve.mark}" + ("" if curve.allowed else " not allowed")
+            words = f"{title_of(curve.provider)} {curve.mark}"
             ink = self.theme.ink if curve.allowed else self.theme.muted
             self.text(right + 35, y - over + 4, fit(words, RIGHT - 35, 11), size=11, fill=ink)
 
@@ -215,7 +266,9 @@ class _Drawing(Pen):
                 self.text(x + 6, self.y + 12, words, size=11)
         self.y += STRIP + 4
 
-    def _lane(self, title: str, scene: Scene, values: Sequence[float], peak: float, colour: str, note: str) -> None:
+    def _lane(
+        self, title: str, scene: Scene, values: Sequence[float], peak: float, colour: str, note: Sequence[str]
+    ) -> None:
         bottom = self.y + LANE
         self.text(MARGIN + LEFT - 6, bottom - 4, title, fill=self.theme.muted, size=11, anchor="end")
         for (first, last), value in zip(scene.bins, values, strict=True):
@@ -224,7 +277,9 @@ class _Drawing(Pen):
                 tall = max(value / peak * (LANE - 6), 0.75)
                 self.rect(x, bottom - tall, max(end - x - 0.7, 0.8), tall, colour)
         self.line(MARGIN + LEFT, bottom, self.width - MARGIN - RIGHT, bottom, self.theme.line)
-        self.text(self.width - MARGIN - RIGHT + 8, bottom - 4, fit(note, RIGHT - 8, 11), fill=self.theme.muted, size=11)
+        for at, words in enumerate(reversed(note)):
+            x = self.width - MARGIN - RIGHT + 8
+            self.text(x, bottom - 4 - 13 * at, fit(words, RIGHT - 8, 11), fill=self.theme.muted, size=11)
         self.y = bottom + 6
 
     def _footer(self) -> None:

@@ -8,8 +8,6 @@ explorer's bins are, because there is little to draw: some curves of at most 128
 
 from __future__ import annotations
 
-import base64
-import html
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,7 +29,7 @@ from workbench.widgets.crossover.live import PROVIDERS, Live, Meter
 from workbench.widgets.crossover.replies import REPLIES
 from workbench.widgets.crossover.rule import Pieces
 from workbench.widgets.crossover.session import Session
-from workbench.widgets.crossover.svg import render_svg
+from workbench.widgets.crossover.svg import render_svg, static_html
 from workbench.widgets.crossover.traffic import AnyTraffic
 
 SCRIPTS = (
@@ -323,7 +321,7 @@ class CrossoverTuner(anywidget.AnyWidget):
         if bundle is not None:
             display(bundle[0], metadata=bundle[1], raw=True)  # type: ignore[no-untyped-call]
         words = self.description
-        display({"text/html": self._static_html(words), "text/plain": words}, raw=True)  # type: ignore[no-untyped-call]
+        display({"text/html": static_html(self.to_svg(), words, self._mark), "text/plain": words}, raw=True)  # type: ignore[no-untyped-call]
 
     @property
     def description(self) -> str:
@@ -332,12 +330,3 @@ class CrossoverTuner(anywidget.AnyWidget):
         head = "Crossover tuner, " + ", ".join(self.frame["header"])
         words = "".join(run["text"] for run in answer["sentence"]) if answer else "Nothing was measured yet."
         return f"{head}. {words}"
-
-    def _static_html(self, words: str) -> str:
-        """The screen as an HTML image, which needs no script and passes the filters of untrusted notebooks."""
-        data = base64.b64encode(self.to_svg().encode()).decode()
-        note = "Crossover tuner as it was when its cell was run. Run the cell again for the live one."
-        return (
-            f'<div class="{self._mark}"><p><small>{note}</small></p>'
-            f'<img alt="{html.escape(words)}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"/></div>'
-        )

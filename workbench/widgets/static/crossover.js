@@ -10,6 +10,7 @@ import { CrossoverAnswer } from "./crossover_answer.js";
 import { CrossoverFiles } from "./crossover_files.js";
 
 const NARROW = 960; // pixels of the widget below which the settings stand above the chart
+const TIGHT = 720; // and in two columns, beside a table that leaves its bars out
 
 const KEYS = [
   ["\u2190 \u2192", "move the threshold by one row; in the chart, next measured M"], ["Shift \u2190 \u2192", "move it further"],
@@ -92,6 +93,7 @@ function render({ model, el: host }) {
   });
   const resized = new ResizeObserver(() => {
     root.classList.toggle("wb-narrow", root.clientWidth < NARROW);
+    root.classList.toggle("wb-tight", root.clientWidth < TIGHT);
     const style = getComputedStyle(main);
     const room = Math.floor(Math.max(main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), 420));
     if (room === width) return;

@@ -46,6 +46,6 @@ export class CrossoverAnswer {
     const bar = el("div", { className: "wb-fbar", "aria-hidden": true }, el("i", { style: { width: `${100 * share}%` } }),
       high > low ? el("s", { style: { left: `${100 * low}%`, width: `${100 * (high - low)}%` } }) : null);
     return el("tr", { "data-rule": key, className: ours ? "wb-cross-ours" : "" }, name, el("td", {}, cost), el("td", { className: "wb-ccol-2" }, bar),
-      el("td", { "data-lost": key }, lost), el("td", { className: "wb-muted" }, interval), el("td", {}, a_pass));
+      el("td", { "data-lost": key }, lost), el("td", { className: "wb-muted wb-ccol-4" }, interval), el("td", { className: "wb-ccol-5" }, a_pass));
   }
 }
