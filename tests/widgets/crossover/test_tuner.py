@@ -9,6 +9,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import workbench
@@ -122,18 +123,28 @@ def test_a_trace_file(reference_data: Path) -> None:
 BAD = [
     ({"router": "gpt-9"}, "is no router"),
     ({"router": "4096,193"}, "multiple of 8"),
-    ({"router": 7}, "is no router"),
+    ({"router": 7}, "router is '7'; give a text"),
+    ({"gpu": []}, "gpu is '"),
+    ({"figures": {}}, "figures is '{}'"),
+    ({"router": None}, "router is 'None'"),
     ({"router": "4096,200"}, "no record of router_gemm"),
     ({"gpu": "B200"}, "no record of router_gemm"),
     ({"precision": "fp8"}, "precision 'fp8' is not known"),
-    ({"precision": None}, "precision None is not known"),
+    ({"precision": None}, "precision is 'None'; give a text"),
     ({"figures": "modelled"}, "figures is 'modelled'"),
     ({"mixed": "yes"}, "mixed is 'yes'"),
     ({"max_batch": 0}, "max_batch is 0"),
     ({"max_batch": True}, "max_batch is True"),
     ({"max_batch": 2.5}, "max_batch is 2.5"),
     ({"traffic": "no-such-file.csv"}, "traffic is 'no-such-file.csv'"),
-    ({"traffic": {}}, "traffic 'given'"),
+    ({"traffic": {}}, "traffic is {}"),
+    ({"traffic": {2.5: 1}}, "traffic is {2.5: 1}; give a number of calls by M"),
+    ({"traffic": {"64": 1}}, "give a number of calls by M"),
+    ({"traffic": {64: "often"}}, "give a number of calls by M"),
+    ({"traffic": {1 << 70: 1}}, "give a number of calls by M"),
+    ({"traffic": {64: float("nan")}}, "traffic 'given'"),
+    ({"traffic": "x" * 10_000}, "traffic is 'xxx"),
+    ({"traffic": np.ones(3)}, "traffic is of type ndarray"),
     ({"traffic": {0: 1}}, "traffic 'given'"),
     ({"traffic": 7}, "traffic is of type int"),
     ({"traffic": {20_000: 1}}, "the traffic has M from 20,000"),
@@ -147,7 +158,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("change", "words"), BAD, ids=[str(change) for change, _ in BAD])
+@pytest.mark.parametrize(("change", "words"), BAD, ids=[str(change)[:60] for change, _ in BAD])
 def test_bad_input_changes_nothing(change: dict[str, object], words: str) -> None:
     shown = tuner(thresholds=[(0, "hpc")])
     state, frame, evaluation = shown.session.state, shown.frame, shown.session.evaluation

@@ -121,8 +121,9 @@ class Session:
         if unknown := sorted(set(changes) - set(SETTINGS)):
             raise InvalidArgument(f"the tuner has no setting {', '.join(unknown)}; it has {', '.join(SETTINGS)}.")
         sources = self._sources
-        if "traffic" in changes and not (changes["traffic"] == GIVEN and GIVEN in sources):
-            source = TrafficSource(changes["traffic"])
+        traffic = changes.get("traffic")
+        if "traffic" in changes and not (isinstance(traffic, str) and traffic == GIVEN and GIVEN in sources):
+            source = TrafficSource(traffic)  # type: ignore[arg-type]  # it says what it cannot take
             sources = {**sources, source.name: sources.get(source.name, source) if source.name != GIVEN else source}
             changes["traffic"] = source.name
         if changes.get("providers") is not None:

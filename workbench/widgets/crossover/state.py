@@ -48,7 +48,10 @@ class State:
     thresholds: Pieces | None = None
 
     def __post_init__(self) -> None:
-        parse_shape(str(self.router))
+        for name in ("router", "precision", "figures", "gpu"):
+            if not isinstance(value := getattr(self, name), str) or not value:
+                raise InvalidArgument(f"{name} is {str(value)[:80]!r}; give a text.")
+        parse_shape(self.router)
         check_class(self.precision)
         if self.figures not in MODES:
             raise InvalidArgument(f"figures is {self.figures!r}; give one of {', '.join(MODES)}.")
