@@ -81,6 +81,9 @@ def test_rules_by_name() -> None:
     assert shown.thresholds == ((0, "hpc"),)
     with pytest.raises(InvalidArgument, match="there is no rule 'nonsense'; give best, in use, one, always"):
         shown.thresholds = "nonsense"
+    shown.precision = "fp32"
+    with pytest.raises(InvalidArgument, match=r"one threshold .* is no rule here: cuda is not among"):
+        shown.thresholds = "one"
 
 
 def test_precision_is_a_constraint() -> None:

@@ -249,12 +249,14 @@ class Session:
     def _pieces(self, given: Any) -> Pieces:
         """A rule, or the name of one on the board."""
         if isinstance(given, str):
-            rules = {price.key: price.rule for price in self.shown().board.others}
-            if given not in rules:
+            prices = {price.key: price for price in self.shown().board.others}
+            if given not in prices:
                 raise InvalidArgument(
-                    f"there is no rule {given!r}; give {', '.join(rules)}, or pairs of M and provider."
+                    f"there is no rule {given!r}; give {', '.join(prices)}, or pairs of M and provider."
                 )
-            given = rules[given]
+            if prices[given].problem:
+                raise InvalidArgument(f"{prices[given].rule.label} is no rule here: {prices[given].problem}")
+            given = prices[given].rule
         return pieces_of(given)
 
 
