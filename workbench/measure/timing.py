@@ -87,11 +87,12 @@ class Timer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GraphReplay:
-    """Calls captured in a CUDA graph; see :class:`Replay`."""
+    """Calls captured in a CUDA graph; see :class:`Replay`. What the calls hold on to, the graph reads: they are kept."""
 
     graph: torch.cuda.CUDAGraph
     calls: int
     results: tuple[object, ...]
+    kept: tuple[Callable[[], object], ...]
 
     def replay(self) -> None:
         """Launch the graph on torch's current stream."""
@@ -125,7 +126,7 @@ class GraphTimer:
         with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
             for _ in range(rounds):
                 results = [call() for call in calls]
-        return GraphReplay(graph, rounds * len(calls), tuple(results))
+        return GraphReplay(graph, rounds * len(calls), tuple(results), tuple(calls))
 
     def time(self, variants: Mapping[str, Replay], rounds: int, busy: Callable[[], None]) -> dict[str, Timing]:
         """Time the replays of several graphs, which take turns so that drift hits all alike."""
