@@ -1,6 +1,6 @@
 """Records of the measurement in ``docs/performance/attention.json``, made before ``workbench bench`` kept its own.
 
-    python benchmarks/attention_records.py docs/performance/attention.json profiles
+Run it as ``python benchmarks/attention_records.py docs/performance/attention.json profiles``.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def read_stamps(plan: DecodePlan, stamps: npt.ArrayLike) -> dict[str, npt.NDArra
 
     def relative(name: str) -> npt.NDArray[np.int64]:
         # Differences of unsigned numbers wrap, so they are right also for a stamp that lies before the first.
-        return (column[name].astype(np.uint64) - base).view(np.int64)
+        since: npt.NDArray[np.int64] = (column[name].astype(np.uint64) - base).view(np.int64)
+        return since
 
     merged = column["merge_start"] != 0
     return {

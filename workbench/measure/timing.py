@@ -87,7 +87,10 @@ class Timer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GraphReplay:
-    """Calls captured in a CUDA graph; see :class:`Replay`. What the calls hold on to, the graph reads: they are kept."""
+    """Calls captured in a CUDA graph; see :class:`Replay`.
+
+    A graph holds addresses and no memory, so ``kept`` holds the calls, and they hold what the graph reads.
+    """
 
     graph: torch.cuda.CUDAGraph
     calls: int

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from workbench.schedule import CostModel, cost_model
+
+
+class PlanArguments(TypedDict):
+    """What ``plan_decode`` and ``sweep`` take beside lengths and policy; tile, floor and query in tokens."""
+
+    num_kv_heads: int
+    num_ctas: int
+    tile: int
+    min_process_len: int
+    q_len: int
 
 
 @dataclass(frozen=True)
@@ -45,10 +55,15 @@ class Kernel:
         return cost_model(self.gpu, cache=self.cache, group=self.group, head_dim=self.head_dim)
 
     @property
-    def problem(self) -> dict[str, int]:
+    def problem(self) -> PlanArguments:
         """Arguments of ``plan_decode`` and ``sweep``, beside the lengths and the policy."""
-        names = ("num_kv_heads", "num_ctas", "tile", "min_process_len", "q_len")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "num_kv_heads": self.num_kv_heads,
+            "num_ctas": self.num_ctas,
+            "tile": self.tile,
+            "min_process_len": self.min_process_len,
+            "q_len": self.q_len,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""

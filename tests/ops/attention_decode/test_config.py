@@ -23,7 +23,8 @@ def test_a_wrong_value_is_named(changes: dict[str, Any]) -> None:
     (name,) = changes
     config = AttentionConfig(**{"stages": 3, **changes})
     reason = config.why_invalid(SHAPE)
-    assert reason is not None and reason.startswith(name)
+    assert reason is not None
+    assert reason.startswith(name)
     with pytest.raises(InvalidArgument, match=name):
         config.check(SHAPE)
 
@@ -37,7 +38,8 @@ def test_what_does_not_fit_says_how_much_is_asked_for() -> None:
     "changes",
     [
         {"head_dim": 128.0}, {"head_dim": 96}, {"group": True}, {"group": 3}, {"q_len": 5}, {"cache": "fp16"},
-        {"query": None}, {"k_scale_per_token": 1}, {"cache": "bf16"}, {"k_scale_per_token": True, "cache": "bf16", "query": "bf16"},
+        {"query": None}, {"k_scale_per_token": 1}, {"cache": "bf16"},
+        {"k_scale_per_token": True, "cache": "bf16", "query": "bf16"},
     ],
 )  # fmt: skip
 def test_a_shape_without_a_kernel_is_refused(changes: dict[str, Any]) -> None:
