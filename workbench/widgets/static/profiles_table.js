@@ -19,10 +19,12 @@ export class ProfileTable {
       el("button", { type: "button", on: { click: () => this.clear() } }, "Clear the filters"));
     this.same = el("p", { className: "wb-prof-same" });
     this.node = el("div", { className: "wb-prof-table" }, this.same, this.scroll, this.none);
+    this.space.addEventListener("click", (event) => this.#click(event));
     this.scroll.addEventListener("scroll", () => this.#window());
     this.scroll.addEventListener("keydown", (event) => this.#key(event));
-    this.scroll.addEventListener("focus", () => this.#window());
-    this.scroll.addEventListener("blur", () => this.#window());
+    // The rows stay as they are here: a row that is replaced while the button is down gets no click.
+    this.scroll.addEventListener("focus", () => this.#mark());
+    this.scroll.addEventListener("blur", () => this.#mark());
     link.listen("rows", (content) => this.#arrived(content));
     this.clear = () => {};
   }
@@ -67,10 +69,10 @@ export class ProfileTable {
   #window() {
     const first = Math.max(Math.floor(this.scroll.scrollTop / ROW) - SPARE, 0);
     const last = Math.min(first + SIGHT + 2 * SPARE + 1, this.total);
-    const focused = document.activeElement === this.scroll;
     const drawn = [];
-    for (let at = first; at < last; at += 1) drawn.push(this.#row(at, focused && at === this.cursor));
+    for (let at = first; at < last; at += 1) drawn.push(this.#row(at));
     fill(this.space, ...drawn);
+    this.#mark();
     let [from, to] = [first, last];
     while (from < to && this.rows.has(from)) from += 1;
     while (to > from && this.rows.has(to - 1)) to -= 1;
@@ -90,7 +92,13 @@ export class ProfileTable {
     this.#window();
   }
 
-  #row(at, under) {
+  // The row that the keys act on.
+  #mark() {
+    const focused = document.activeElement === this.scroll;
+    for (const node of this.space.children) node.classList.toggle("wb-prof-cursor", focused && node.style.top === `${this.cursor * ROW}px`);
+  }
+
+  #row(at) {
     const row = this.rows.get(at);
     const style = { top: `${at * ROW}px` };
     if (!row) return el("div", { className: "wb-prof-row", style });
@@ -101,13 +109,16 @@ export class ProfileTable {
     const marks = el("span", { className: "wb-prof-marks" },
       row.note ? el("i", { title: row.note, "aria-label": "has a note" }, "\u270e") : null,
       row.report ? el("i", { title: "a report of Nsight Compute is kept", "aria-label": "has a report" }, "\u25a4") : null);
-    const node = el("div", { className: `wb-prof-row${picked ? " wb-prof-picked" : ""}${under ? " wb-prof-cursor" : ""}${row.reduced ? " wb-prof-reduced" : ""}`, role: "row", style, title: row.title, "aria-selected": picked, "data-key": row.key },
+    const node = el("div", { className: `wb-prof-row${picked ? " wb-prof-picked" : ""}${row.reduced ? " wb-prof-reduced" : ""}`, role: "row", style, title: row.title, "aria-selected": picked, "data-key": row.key },
       el("b", { className: "wb-prof-pick", style: colours, "aria-hidden": true }, letter), ...cells, marks);
-    node.addEventListener("click", (event) => {
-      this.cursor = at;
-      this.#pick(row, event.altKey);
-    });
     return node;
+  }
+
+  #click(event) {
+    const at = Math.floor((event.clientY - this.space.getBoundingClientRect().top) / ROW);
+    if (!this.rows.has(at)) return;
+    this.cursor = at;
+    this.#pick(this.rows.get(at), event.altKey);
   }
 
   #pick(row, alone = false) {
