@@ -223,6 +223,11 @@ def test_sglangs_form_says_what_it_cannot() -> None:
     assert reply(shown, "sglang")["notice"] == []
 
 
+def test_sglangs_form_names_no_kernel_of_ours() -> None:
+    text = tuner(thresholds=[(0, "cublas-tf32")]).to_sglang()
+    assert "Cannot be expressed: SGLang calls hpc from the threshold on; here that stands for cublas-tf32." in text
+
+
 def test_sglangs_form_can_be_read_back(tmp_path: Path) -> None:
     path = tmp_path / "table.py"
     path.write_text(tuner(thresholds=[(0, "cublas-fp32"), (48, "hpc")]).to_sglang())

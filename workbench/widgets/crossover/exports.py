@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from workbench.errors import InvalidArgument
 from workbench.tables import Choice, format_sglang
-from workbench.tables.sglang import BELOW
+from workbench.tables.sglang import ABOVE, BELOW
 from workbench.tune import Regret
-from workbench.widgets.crossover.board import OURS
 from workbench.widgets.crossover.session import Session
 from workbench.widgets.crossover.state import State
 from workbench.widgets.crossover.traffic import GIVEN, NAMES
@@ -60,8 +59,9 @@ def sglang_export(session: Session) -> SglangExport:
         raise InvalidArgument(f"K {shape[0]}, N {shape[1]} has no rule of SGLang's form: {why}")
     regret = board.pricing.regret(kept, rule)
     lost = tuple(_lost(rule, kept))
-    if exact is None and kept.providers != (BELOW,) and OURS in kept.providers:
-        lost += (f"the form names no provider; here it stands for {OURS} from the threshold on",)
+    upper = kept.providers[-1]
+    if upper not in (BELOW, ABOVE):
+        lost += (f"SGLang calls {ABOVE} from the threshold on; here that stands for {upper}",)
     table = {} if first is None else {shape: max(first, 1)}
     figures = board.figures
     lines = [
