@@ -14,14 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from workbench import settings
 from workbench.errors import InvalidArgument, NoGpu, StudyError
 from workbench.gpu import driver
 from workbench.records import Store
-from workbench.records.layout import slug
 from workbench.tune.space import Space
 from workbench.tune.spaces import space_from
 from workbench.tune.study import Progress, Result, Study
+from workbench.tune.study_files import default_journal
 from workbench.tune.study_journal import about_of
 from workbench.tune.study_records import records_of
 from workbench.tune.study_trials import Finalist, Trial
@@ -173,19 +172,6 @@ def _study(space: Space, plan: Plan, gpu: str, about: dict[str, Any], pool: Any)
 
 def _step(at: Progress, step: Callable[[int, int], None]) -> None:
     step(at.done, at.total)
-
-
-def default_journal(space: Space, gpu: str) -> Path:
-    """Where a study lies if nothing else is said; the folder is made."""
-    folder = settings.studies_dir()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidArgument(
-            f"{folder} cannot be made: {error.strerror or error}. Give --journal, or set WORKBENCH_STUDIES_DIR."
-        ) from None
-    work = space.workload
-    return folder / f"{space.operator}-{work.case}-{work.dtype}-{slug(gpu)}.journal"
 
 
 def _opened(journal: Path) -> Study:
