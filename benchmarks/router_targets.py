@@ -1,8 +1,9 @@
 """Router GEMM beside upstream and cuBLAS: a Markdown table of a measurement and of reference figures.
 
-    python benchmarks/router_targets.py MEASURED.json REFERENCE.jsonl
+    python benchmarks/router_targets.py MEASURED.json REFERENCE.jsonl [--ours fastest]
 
-Of our kernel the table shows the default; the last lines say what the fastest configuration of each row would give.
+Of our kernel the table shows what was the default of that run, or the fastest configuration of each row, which
+``router_tuning.py`` makes the default from then on; the last lines say what either gives.
 """
 
 from __future__ import annotations
@@ -47,19 +48,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measured", type=Path)
     parser.add_argument("reference", type=Path)
+    parser.add_argument("--ours", choices=("default", "fastest"), default="default", help="which the table shows")
     arguments = parser.parse_args()
     times = ours(json.loads(arguments.measured.read_text()))
     theirs = upstream(arguments.reference.read_text().splitlines())
     names = ("cublas-fp32", "cublas-tf32", "cublas-bf16", "triton")
+    shown = arguments.ours
     print("| K, N | M | ours | upstream | " + " | ".join(names) + " | upstream / ours | two bf16 / ours |")
     print("|---|" + "---:|" * (len(names) + 5))
     for (k, n, m), row in sorted(times.items()):
         other = theirs.get((k, n, m))
         cells = [f"{row[name]:.1f}" if name in row else "" for name in names]
-        ratio = f"{other / row['default']:.2f}" if other else ""
-        two = f"{2 * row['cublas-bf16'] / row['default']:.2f}" if "cublas-bf16" in row else ""
+        ratio = f"{other / row[shown]:.2f}" if other else ""
+        two = f"{2 * row['cublas-bf16'] / row[shown]:.2f}" if "cublas-bf16" in row else ""
         print(
-            f"| {k}, {n} | {m:,} | **{row['default']:.2f}** | {f'{other:.1f}' if other else ''} | "
+            f"| {k}, {n} | {m:,} | **{row[shown]:.2f}** | {f'{other:.1f}' if other else ''} | "
             + " | ".join(cells)
             + f" | {ratio} | {two} |"
         )

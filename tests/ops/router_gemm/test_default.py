@@ -115,6 +115,18 @@ def test_two_ctas_fit_an_sm_where_half_its_memory_does() -> None:
     assert ctas_per_sm(RouterConfig(tile_m=128, tile_n=16, stages=2), 2) == 1  # registers
 
 
+TOLD = {
+    1: {2: 66, 3: 39, 4: 30, 5: 22, 6: 17, 7: 15, 8: 15, 10: 7, 12: 7, 14: 7, 16: 7},
+    2: {2: 132, 3: 79, 4: 62, 5: 47, 6: 39, 7: 32, 8: 30, 10: 21, 12: 16, 14: 14, 16: 14},
+}
+"""Clusters that the driver of an H200 says run at once, by CTAs an SM and CTAs of a cluster (2026-11-30)."""
+
+
+@pytest.mark.parametrize("slots", TOLD)
+def test_clusters_at_once_are_those_of_the_driver(slots: int) -> None:
+    assert {cluster: clusters_at_once(cluster, slots, 132) for cluster in TOLD[slots]} == TOLD[slots]
+
+
 @pytest.mark.parametrize("cluster", PARAMETERS["split_k"])
 def test_clusters_lie_within_a_gpc(cluster: int) -> None:
     """On any GPU, no more than its SMs allow; and twice the room holds at least twice as many."""
@@ -132,4 +144,4 @@ def test_the_model_prefers_what_the_hardware_does() -> None:
     assert cost(stages=5) < cost(stages=2)  # a ring of two starves
     assert cost(m=4096) > cost(m=2048)
     assert cost(m=256, split_k=7) < cost(m=256, split_k=1)  # 16 tiles leave most SMs idle
-    assert cost(m=256, split_k=7) < cost(m=256, split_k=8)  # 16 clusters of 8 do not fit at once
+    assert cost(m=256, split_k=6) < cost(m=256, split_k=7)  # 16 clusters of 7 do not run at once

@@ -26,8 +26,12 @@ from workbench.ops.router_gemm.config import (
 HALF_SHARED = 113_664
 """Shared memory of a CTA of which two fit an SM of Hopper: half of 228 KB, less the driver's kilobyte each."""
 
-GPC_SMS = {132: (18, 18, 18, 16, 16, 16, 16, 14)}
-"""SMs by cluster of SMs (GPC), by the SMs of the GPU. A cluster of CTAs lies within one, so what is left over idles."""
+GPC_SMS = {132: (18, 18, 16, 16, 16, 16, 16, 8, 2, 2, 2, 2)}
+"""SMs by cluster of SMs (GPC), by the SMs of the GPU. A cluster of CTAs lies within one, so what is left over idles.
+
+Of 132 SMs: what makes :func:`clusters_at_once` agree with all that the driver of one H200 says
+(``benchmarks/clusters.py``). Other chips of the type may have other SMs switched off.
+"""
 
 PROMOTE = {2: 1024, 3: 128}
 """How often sums go to FP32 registers by default, by terms of the weight: in elements of K."""
@@ -59,15 +63,15 @@ class Constants:
         Bytes that the memory delivers in a microsecond.
     """
 
-    fixed_us: float = 1.8
-    wave_us: float = 0.3
-    exchange_us: float = 0.5
-    exchange_bytes: float = 30_000
-    load_bytes: float = 100_000
-    columns: float = 3200
-    block_us: float = 0.1
-    latency_us: float = 1.1
-    stream_bytes: float = 3_600_000
+    fixed_us: float = 1.93
+    wave_us: float = 0.97
+    exchange_us: float = 0.001
+    exchange_bytes: float = 16_000
+    load_bytes: float = 91_600
+    columns: float = 2770
+    block_us: float = 0.076
+    latency_us: float = 1.85
+    stream_bytes: float = 2_800_000
 
 
 CONSTANTS = Constants()
@@ -82,9 +86,12 @@ def ctas_per_sm(config: RouterConfig, terms: int) -> int:
 
 
 def clusters_at_once(cluster: int, slots: int, sms: int) -> int:
-    """Clusters of so many CTAs that run at the same time, with so many places for CTAs on each SM."""
+    """Clusters of so many CTAs that run at the same time, with so many places for CTAs on each SM.
+
+    A GPC takes no cluster of more CTAs than it has SMs, however many CTAs fit an SM.
+    """
     gpcs = GPC_SMS.get(sms, (16,) * (sms // 16) + (sms % 16,))
-    return max(1, sum(gpc * slots // cluster for gpc in gpcs))
+    return max(1, sum(gpc * slots // cluster for gpc in gpcs if cluster <= gpc))
 
 
 def estimated_us(
