@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 
 import pytest
 
 from tests.records.samples import timing
+from tests.widgets.crossover.meters import references
 from workbench.gpu import driver
 from workbench.records import Store, Workload
-from workbench.tables import find_table, forget_tables, load_table
+from workbench.tables import MODELS, find_table, forget_tables, load_table
+
+RIVALS = ("--from-records", "--store", references()._own)
+"""Only the figures of others: one's own kernel wins everywhere, which shows no crossing."""
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +31,37 @@ def lines(text):
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def test_shipped_references_alone_are_enough_and_it_says_so(run):
-    done = run("crossover", "longcat-chat", "--from-records", "--precision", "tf32")
+def test_shipped_records_are_enough_for_every_model(run):
+    done = run("crossover", *MODELS, "--from-records", "--json")
+    assert done.code == 0, done
+    for shape, model in zip(json.loads(done.out), MODELS, strict=True):
+        assert shape["model"] == model
+        spans = shape["table"]["spans"]
+        assert {span["provider"] for span in spans if span["basis"] == "measured"} == {"cuda"}
+        assert shape["left_out"] == []
+
+
+def test_a_rule_without_figures_at_some_m_says_of_which_calls_it_is(run, tmp_path):
+    store = Store(tmp_path / "store")
+    for m in (1, 64, 4096):
+        work = Workload(case=f"M{m}-K8-N16", dtype="bf16", m=m, k=8, n=16)
+        for provider, us in (("cuda", 5.0), ("triton", 6.0), ("cublas-fp32", 9.0))[: 2 if m > 64 else 3]:
+            samples = tuple(us * m + 0.01 * i for i in range(15))
+            times = {"samples_us": samples, "median_us": samples[7], "low_us": samples[4], "high_us": samples[10]}
+            names = {"operator": "router_gemm", "policy": None, "provider": provider, "workload": work}
+            store.add(timing(**names, **times, rel_error=3e-7))
+    out = run("crossover", "8,16", "--from-records", "--store", store._own, "--traffic", "even").out
+    rules = [line for line in lines(out) if line.startswith("always FP32")]
+    best = next(line for line in lines(out) if line.startswith("the best choice"))
+    cost, lost = (float(word) for word in rules[0].removeprefix("always FP32 ").split()[:2])
+    assert cost - lost != pytest.approx(float(best.split()[3]), abs=0.1)  # it is of other calls
+    (others,) = re.findall(r"the best choice takes ([\d.]+) us for the others", rules[1])
+    assert cost - lost == pytest.approx(float(others), abs=0.02)
+    assert "of the calls have an M where it has no figures and are left out" in rules[1]
+
+
+def test_references_alone_are_enough_and_it_says_so(run):
+    done = run("crossover", "longcat-chat", *RIVALS, "--precision", "tf32")
     assert done.code == 0, done
     out = lines(done.out)
     assert "longcat-chat: K 6144, N 768 on NVIDIA H200" in out
@@ -44,14 +78,14 @@ def test_shipped_references_alone_are_enough_and_it_says_so(run):
 
 
 def test_precision_is_a_constraint(run):
-    out = run("crossover", "hy3", "--from-records", "--precision", "split").out
+    out = run("crossover", "hy3", *RIVALS, "--precision", "split").out
     assert "Allowed: cublas-fp32 (fp32), hpc (split)" in out
     assert "1 to 8,192 hpc" in " ".join(out.split())
     assert "cublas-tf32" not in out
 
 
 def test_json_holds_what_the_table_says(run):
-    done = run("crossover", "longcat-chat", "4096,192", "--from-records", "--precision", "tf32", "--json")
+    done = run("crossover", "longcat-chat", "4096,192", *RIVALS, "--precision", "tf32", "--json")
     chat, other = json.loads(done.out)
     assert (chat["model"], other["model"]) == ("longcat-chat", None)
     assert chat["table"]["traffic"]["label"].startswith("simulated")
@@ -68,7 +102,7 @@ def test_json_holds_what_the_table_says(run):
 def test_exports_and_the_kept_table_agree(run, tmp_path):
     table, dictionary, module = tmp_path / "t.json", tmp_path / "sglang.py", tmp_path / "router.py"
     words = ("--export", f"table={table}", "--export", f"sglang={dictionary}", "--export", f"module={module}")
-    done = run("crossover", "longcat-chat", "--from-records", "--precision", "tf32", "--save", *words)
+    done = run("crossover", "longcat-chat", *RIVALS, "--precision", "tf32", "--save", *words)
     assert done.code == 0, done
     made = load_table(table)
     assert find_table("H200", 6144, 768, "tf32") == made
@@ -83,7 +117,7 @@ def test_exports_and_the_kept_table_agree(run, tmp_path):
     assert "us a call against the best choice" in text
     assert done.err.count("Wrote") == 4
     # what was written can be priced as the table in use
-    again = run("crossover", "longcat-chat", "--from-records", "--precision", "tf32", "--sglang", dictionary)
+    again = run("crossover", "longcat-chat", *RIVALS, "--precision", "tf32", "--sglang", dictionary)
     assert "SGLang's table (hpc from M = 1)" in again.out
 
 
@@ -131,7 +165,7 @@ def test_without_a_gpu_and_without_records_it_says_what_to_add(run):
         (("4096,191", "--from-records"), "N=191; give a multiple of 8"),
         (("hy3", "--from-records", "--precision", "exact"), "precision 'exact' is not known"),
         (("hy3", "--from-records", "--traffic", "nowhere.csv"), "nowhere.csv"),
-        (("deepseek-v3", "--from-records"), "no record of router_gemm with K 7168, N 256"),
+        (("deepseek-v3", *RIVALS), "no record of router_gemm with K 7168, N 256"),
         (("hy3", "--from-records", "--gpu", "H100"), "no record of router_gemm"),
         (("hy3", "--from-records", "--provider", "nobody"), "by nobody"),
         (("hy3", "--from-records", "--provider", "cublas-bf16"), "no provider is as accurate as 'split'"),

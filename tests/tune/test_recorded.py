@@ -8,6 +8,7 @@ import json
 import pytest
 
 from tests.records.samples import ENVIRONMENT, reference, timing
+from tests.widgets.crossover.meters import references
 from workbench.errors import InvalidArgument
 from workbench.records import Store, Workload
 from workbench.tune import CrossoverSearch, recorded_points
@@ -43,7 +44,7 @@ def samples(*values, **changes):
 def test_shipped_references_are_those_of_the_file(reference_data):
     lines = (reference_data / "reference" / "h200-2026-11-29.jsonl").read_text().splitlines()
     rows = [row for row in map(json.loads, lines) if row["op"] == "router" and (row["k"], row["n"]) == (6144, 768)]
-    recorded = recorded_points(Store(), gpu="H200", k=6144, n=768)
+    recorded = recorded_points(references(), gpu="H200", k=6144, n=768)
     found = {(p.m, name): figure for p in recorded.points for name, figure in p.assumed.items()}
     assert found == {(row["m"], row["provider"]): (row["us"], 0.02) for row in rows}
     assert recorded.references == len(rows) == 52
@@ -53,7 +54,7 @@ def test_shipped_references_are_those_of_the_file(reference_data):
 
 def test_sglang_s_table_is_wrong_in_both_directions():
     """What the project's figures of an H200 are known to say about LongCat-Flash Chat and Lite."""
-    chat = recorded_points(Store(), gpu="H200", k=6144, n=768)
+    chat = recorded_points(references(), gpu="H200", k=6144, n=768)
     search = CrossoverSearch(chat.providers, precision="tf32", points=chat.points)
     winner = {v.m: v.winner for v in search.verdicts()}
     assert winner[16] == "hpc"  # the table says FP32 below 64

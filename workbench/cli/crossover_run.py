@@ -235,9 +235,8 @@ def show(analysis: Analysis, source: Source, model: RouterModel | None) -> None:
         row = [rule.rule, f"{rule.cost_us:.2f}", _signed(rule.us), f"{_signed(rule.low_us)} to {_signed(rule.high_us)}"]
         costs.append([*row, f"{rule.us * layers:+.0f} us"] if layers else row)
     _table(heads, costs, numeric=heads[1:])
-    outside = max((rule.outside for rule in analysis.rules), default=0.0)
-    if outside:
-        say(f"{outside:.1%} of the calls have an M outside what was measured and are left out.")
+    for words in _left_out(analysis):
+        say(words)
     for note in analysis.notes:
         say(f"Not given: {note}")
     if analysis.threshold and analysis.threshold.lost:
@@ -246,7 +245,22 @@ def show(analysis: Analysis, source: Source, model: RouterModel | None) -> None:
 
 
 def _best_cost(analysis: Analysis) -> float:
-    return analysis.rules[0].against_us if analysis.rules else float("nan")
+    """Over the most calls that any rule is priced for."""
+    most = min(analysis.rules, key=lambda rule: rule.outside, default=None)
+    return most.against_us if most else float("nan")
+
+
+def _left_out(analysis: Analysis) -> list[str]:
+    """Which calls the costs leave out; a rule that lacks figures leaves out more, so its cost is of other calls."""
+    outside = min((rule.outside for rule in analysis.rules), default=0.0)
+    words = [f"{outside:.1%} of the calls have an M outside what was measured and are left out."] if outside else []
+    fewer = [rule for rule in analysis.rules if rule.outside > outside]
+    words += [
+        f"{rule.rule}: {rule.outside:.1%} of the calls have an M where it has no figures and are left out; "
+        f"the best choice takes {rule.against_us:.2f} us for the others."
+        for rule in fewer
+    ]
+    return words
 
 
 def _amount(rule: Regret) -> str:
