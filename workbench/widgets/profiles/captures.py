@@ -207,7 +207,7 @@ def _read(file: Found) -> Capture | None:
 
 
 def varying(captures: Iterable[Capture]) -> tuple[str, ...]:
-    """Parameters of the configuration whose values are not the same in all captures, in order of appearance."""
+    """Parameters of the configuration whose values are not the same in all captures, those with most values first."""
     names: dict[str, set[str | None]] = {}
     listed = list(captures)
     for capture in listed:
@@ -215,4 +215,5 @@ def varying(captures: Iterable[Capture]) -> tuple[str, ...]:
             names.setdefault(name, set())
     for name, values in names.items():
         values.update(capture.parameters.get(name) for capture in listed)
-    return tuple(name for name, values in names.items() if len(values) > 1)
+    moving = [name for name, values in names.items() if len(values) > 1]
+    return tuple(sorted(moving, key=lambda name: -len(names[name])))

@@ -39,7 +39,7 @@ PAGE = 60
 
 TITLES = {
     "operator": "operator", "case": "case", "gpu": "GPU", "provider": "provider", "policy": "policy",
-    "config": "configuration", "set": "set", "isolated": "alone, cold, \u00b5s", "replayed": "replayed, \u00b5s",
+    "config": "configuration", "set": "set", "isolated": "alone, \u00b5s", "replayed": "replayed, \u00b5s",
     "runs": "runs", "date": "date",
 }  # fmt: skip
 
@@ -170,7 +170,7 @@ def _row(
         "provider": capture.record.provider,
         "policy": capture.policy,
         "config": config or capture.configuration,
-        "set": ", ".join(capture.sets),
+        "set": "+".join(capture.sets),
         "isolated": "" if capture.isolated_ns is None else number(round(capture.isolated_ns / 1e3, 2)),
         "replayed": "" if capture.replayed_us is None else number(round(capture.replayed_us, 2)),
         "metric": metric.strip(),

@@ -108,7 +108,7 @@ function render({ model, el: host }) {
     fill(facts, ...frame.facts.map((fact) => el("span", {}, fact)));
     fill(sentence, frame.sentence);
     fill(footer, el("span", {}, ...frame.problems.map((words) => el("span", { className: "wb-prof-problem" }, words)),
-      el("span", {}, "alone, cold: Nsight Compute, kernel by kernel, caches flushed; not comparable with times of a benchmark")));
+      el("span", {}, "alone: by Nsight Compute, kernel by kernel, caches flushed; not comparable with times of a benchmark")));
     show(empty, nothing);
     show(content, !nothing);
     show(filters.node, !nothing);

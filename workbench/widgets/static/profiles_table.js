@@ -49,10 +49,11 @@ export class ProfileTable {
 
   // Rows are grids of their own, so every column's width has to be known: by the longest text that was sent.
   #widths(frame) {
-    return frame.columns.map(({ title, number }, at) => {
-      const longest = Math.max(title.length + 2, ...frame.rows.map((row) => row.cells[at].length));
-      const wide = Math.round(Math.min(Math.max(longest, 4), 40) * 7 + 12);
-      return number ? `minmax(${wide}px, 1fr)` : `minmax(${Math.min(wide, 90)}px, ${wide}fr)`;
+    return frame.columns.map(({ name, title, number }, at) => {
+      const head = title.length * 6.4 + 42;
+      const body = Math.max(...frame.rows.map((row) => row.cells[at].length)) * 7.3 + 14;
+      const wide = Math.round(Math.min(Math.max(head, body), 290));
+      return number ? `${wide}px` : `minmax(${Math.min(wide, name === "case" ? 122 : 80)}px, ${wide}fr)`;
     }).join(" ");
   }
 
