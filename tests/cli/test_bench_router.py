@@ -98,3 +98,10 @@ def test_without_a_gpu_recorded_figures_are_shown(
     assert "There is no NVIDIA driver here. Nothing was measured." in shown
     assert "M64-K4096-N192" in shown
     assert "hpc (reference)" in shown
+    heads, row = (line.split() for line in shown.splitlines() if line.startswith(("product", "M64-K4096-N192")))
+    assert heads[1] == "cuda"
+    assert row[1].endswith("*")  # and not cublas-bf16, which is another thing
+    assert 1e-6 < float(row[-1]) < 6e-6
+    assert "cuda - recorded (NVIDIA H200, 2026-11-30)" in shown
+    assert "* fastest recorded of those within 1e-05 of float64" in shown
+    assert "! clocks" not in shown

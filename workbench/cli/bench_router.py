@@ -97,6 +97,7 @@ def show_recorded(cases: Sequence[RouterCase], problem: str) -> None:
     """Say what cannot be done here, and show what was measured elsewhere."""
     from workbench.cli import bench
     from workbench.measure.figures import ROUTER, sources, stored_figures, table_order
+    from workbench.measure.tables import LEAST_EXACT
     from workbench.records import Store
 
     console = Console()
@@ -113,4 +114,7 @@ def show_recorded(cases: Sequence[RouterCase], problem: str) -> None:
     )
     order = {name: at for at, name in enumerate(names)}
     bench.print_summary(sorted(found, key=lambda f: (order[f.case], table_order(f))), {})
+    marks = [f"* fastest recorded of those within {LEAST_EXACT:g} of float64, with its error at the end of the row."]
+    marks += ["! clocks were held down while it was measured."] if any(f.throttled for f in found) else []
+    console.print("\n" + "\n".join(marks), markup=False, highlight=False)
     console.print("\n" + "\n".join(sources(found)), style="dim", markup=False, highlight=False, soft_wrap=True)

@@ -14,7 +14,7 @@ from workbench.measure.clocks import ClocksUnreadable, Reader
 from workbench.measure.figures import ROUTER, Figure, floor_us, known_gpu, stored_figures
 from workbench.measure.recording import figure_of, record_of
 from workbench.measure.router_case import RouterCase
-from workbench.measure.tables import THROTTLED, case_table
+from workbench.measure.tables import LEAST_EXACT, THROTTLED, case_table
 from workbench.measure.timing import GraphTimer, Timer
 from workbench.records import Environment, Store
 
@@ -121,7 +121,8 @@ class RouterSession:
 
     def remarks(self) -> Iterator[str]:
         """What the reader of the table has to know, a line each."""
-        yield f"\n* fastest measured here, whatever its precision. Seed {self.seed}, {self.rounds} replays."
+        yield f"\n* fastest measured here of those within {LEAST_EXACT:g} of float64."
+        yield f"Seed {self.seed}, {self.rounds} replays."
         throttled = [f for f in self.figures if f.throttled]
         if throttled:
             reasons = dict.fromkeys(reason for f in throttled for reason in f.throttled)

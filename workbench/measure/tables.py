@@ -9,14 +9,22 @@ from rich.markup import escape
 from rich.table import Table
 
 from workbench.measure.figures import ROUTER, Figure, table_order
+from workbench.tables import CLASSES
 
 THROTTLED = "THROTTLED"
+LEAST_EXACT = CLASSES["split"]
+"""Router products beyond this error are another thing than the split weight's: they are not marked as the fastest."""
+
 _STATIC = re.compile(r"(fixed_\w+)\((\d+)\)")
 
 
 def best_of(figures: Sequence[Figure]) -> Figure | None:
-    """The fastest of those that compute the result and were measured by this project; None where there is none."""
+    """The fastest of those that compute the result and were measured by this project; None where there is none.
+
+    Of router products, only one at least as exact as the split weight's.
+    """
     timed = [f for f in figures if f.median_us is not None and not f.is_read and not f.is_reference]
+    timed = [f for f in timed if f.operator != ROUTER or f.rel_error is None or f.rel_error <= LEAST_EXACT]
     return min(timed, key=lambda f: f.median_us or 0.0, default=None)
 
 
@@ -81,12 +89,12 @@ def column_of(figure: Figure) -> str:
     """Heading of a figure in the table over all cases; every setting of a static family shares one."""
     static = _STATIC.fullmatch(figure.policy or "")
     policy = f"best {static[1]}" if static else figure.policy
-    name = "" if figure.provider == "cuda" else figure.provider
+    name = "" if figure.provider == "cuda" and figure.operator != ROUTER else figure.provider
     return " ".join(filter(None, (name, policy, figure.variant, "(reference)" if figure.is_reference else "")))
 
 
 def summary_table(figures: Sequence[Figure], floors: Mapping[str, float]) -> Table:
-    """One row a case, one column a provider, policy and launch: medians, the fastest marked with an asterisk.
+    """One row a case, one column a provider, policy and launch: medians, an asterisk and the error for the fastest.
 
     Parameters
     ----------
@@ -99,16 +107,17 @@ def summary_table(figures: Sequence[Figure], floors: Mapping[str, float]) -> Tab
     cases = list(dict.fromkeys(f.case for f in figures))
     columns = list(dict.fromkeys(column_of(f) for f in sorted(figures, key=table_order) if f.median_us))
     with_error = any(f.rel_error is not None for f in figures)
-    table.add_column("product" if figures and figures[0].operator == ROUTER else "KV lengths", no_wrap=True)
+    router = bool(figures) and figures[0].operator == ROUTER
+    table.add_column("product" if router else "KV lengths", no_wrap=True)
     for heading in (*(["floor"] if floors else []), *map(escape, columns), *(["error"] if with_error else [])):
         table.add_column(heading, justify="right", min_width=6)
     for case in cases:
         here = [f for f in figures if f.case == case]
         best = best_of(here)
         cells = [_cell([f for f in here if column_of(f) == heading], best) for heading in columns]
-        error = best.rel_error if best else None
+        error = "" if best is None or best.rel_error is None else f"{best.rel_error:{'.1e' if router else '.4f'}}"
         floor = [f"{floors[case]:.1f}" if case in floors else ""] if floors else []
-        table.add_row(escape(case), *floor, *cells, *(["" if error is None else f"{error:.4f}"] if with_error else []))
+        table.add_row(escape(case), *floor, *cells, *([error] if with_error else []))
     return table
 
 
