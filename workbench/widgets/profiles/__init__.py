@@ -17,6 +17,7 @@
 `notes`        what a user wrote about a capture
 `exports`      CSV, Parquet, HTML
 `words`        sentences
-`frames`, `replies`, `svg` what the browser is sent, what it is answered, and the picture without one
+`frames`       what the browser side is sent; `replies`: what it is answered
+`svg`          the picture without a browser; `svg_chart`: its charts
 ============== ======================================================================================
 """

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from workbench.widgets import text
 from workbench.widgets.colours import THEMES, mix
 from workbench.widgets.profiles.bins import MERGE, Lane
-from workbench.widgets.profiles.chart import Chart, Place
+from workbench.widgets.profiles.chart import Chart
 from workbench.widgets.profiles.compare import BEYOND, Row
 from workbench.widgets.profiles.frames import columns, facts, legend, own_chart, rows, same_in_all
 from workbench.widgets.profiles.roofline import roofline
 from workbench.widgets.profiles.session import LETTERS, Session
+from workbench.widgets.profiles.svg_chart import draw_chart
 from workbench.widgets.profiles.words import EMPTY, cautions, difference_words, sentence
 from workbench.widgets.schedule.svg_pen import Pen, clean, fit, text_width
 
@@ -19,7 +20,7 @@ MARGIN, LINE, LEAST_WIDTH = 16, 18, 720
 LISTED = 12
 """Rows of the table in the picture, besides the picked ones."""
 
-LEFT, PLOT, BELOW = 58, 250, 34
+NOISE = {"within": "  within noise", "unknown": "  noise ?"}
 MOST_PIECES = 6000
 """Beyond, the picture of a schedule would be megabytes; it is left to the live view."""
 
@@ -163,6 +164,8 @@ class _Drawing(Pen):
     def _compare(self, found: Sequence[Row]) -> None:
         picked = self.session.picked
         each = min((self.width - 2 * MARGIN - 230) / max(len(picked), 1), 230)
+        for at, letter in enumerate(LETTERS[: len(picked)]):
+            self._mark(MARGIN + 230 + at * each + 75, self.y, at, letter)
         group = ""
         for row in found:
             if row.group != group:
@@ -177,48 +180,17 @@ class _Drawing(Pen):
                     self.text(x + 90, self.y + 12, f"{row.scale.write(reading.value)} {unit}".strip(), anchor="end")
                 if change is not None:
                     fill = self.theme.ink if change.verdict == BEYOND else self.theme.muted
-                    words = difference_words(row, change) + ("" if change.verdict != "within" else "  within noise")
+                    words = f"{difference_words(row, change)}{NOISE.get(change.verdict, '')}"
                     self.text(x + 100, self.y + 12, words, fill=fill, size=11, bold=change.verdict == BEYOND)
             self.y += LINE
         self.y += 8
 
-    def _chart(self, chart: Chart, *, height: float = PLOT) -> None:
-        top, left, right = self.y + 18, MARGIN + LEFT, self.width - MARGIN - 130
-        bottom = top + height
-
-        def at(place: Place) -> tuple[float, float]:
-            return left + place[0] * (right - left), bottom - place[1] * height
-
-        muted, theme = self.theme.muted, self.theme
-        self.text(MARGIN, self.y + 8, chart.y_label, fill=muted, size=11)
-        for share, words in chart.y_ticks:
-            y = at((0, share))[1]
-            self.line(left, y, right, y, theme.grid)
-            self.text(left - 6, y + 4, words, fill=muted, size=11, anchor="end")
-        for share, words in chart.x_ticks:
-            self.text(at((share, 0))[0], bottom + 14, words, fill=muted, size=11, anchor="middle")
-        self.text((left + right) / 2, bottom + 28, chart.x_label, fill=muted, size=11, anchor="middle")
-        for line in chart.lines:
-            colour = (
-                theme.requests[line.pick] if line.pick >= 0 else theme.ink if line.style == "measured" else theme.slate
-            )
-            dash = {"datasheet": "5 4", "guide": "2 3"}.get(line.style, "")
-            points = "L".join(f"{x:.1f} {y:.1f}" for x, y in map(at, line.places))
-            dashed = f' stroke-dasharray="{dash}"' if dash else ""
-            self.parts.append(f'<path d="M{points}" fill="none" stroke="{colour}" stroke-width="1.5"{dashed}/>')
-            if line.label and line.places:
-                x, y = at(line.places[-1])
-                self.text(min(x + 6, right + 6), y + 4, fit(line.label, 124, 11), size=11, fill=colour)
-        for point in chart.points:
-            x, y = at(point.place)
-            colour = theme.requests[point.pick] if point.pick >= 0 else theme.slate
-            if point.low is not None and point.high is not None:
-                self.line(x, at((0, point.low))[1], x, at((0, point.high))[1], colour)
-            self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{5 if point.pick >= 0 else 3}" fill="{colour}"/>')
-        self.line(left, bottom, right, bottom, theme.line)
-        self.y = bottom + BELOW + 4
+    def _chart(self, chart: Chart) -> None:
+        draw_chart(self, chart, left=MARGIN, right=self.width - MARGIN, letters=LETTERS)
         for note in chart.notes:
-            self._paragraph(note, 11, muted)
+            self.text(MARGIN, self.y + 11, fit(note, self.width - 2 * MARGIN, 11), fill=self.theme.muted, size=11)
+            self.y += LINE - 2
+        self.y += 6
 
     def _schedule(self) -> None:
         session = self.session
@@ -241,10 +213,12 @@ class _Drawing(Pen):
             self.text(left, bottom - 40, f"{lane.start.size:,} pieces: see the live view", fill=self.theme.muted)
             return
         wide = room / lane.columns
-        for column, start, end, shade in zip(
-            lane.column.tolist(), lane.start.tolist(), lane.end.tolist(), lane.shade.tolist(), strict=True
-        ):
-            fill = mix(self.theme.ink, self.theme.slate, 0.8) if shade == MERGE else self.theme.requests[shade]
-            y, h = bottom - end / span * tall, max((end - start) / span * tall, 0.4)
-            self.rect(left + column * wide, y, max(wide - 0.3, 0.4), h, fill)
+        times = (lane.start.tolist(), lane.foot.tolist(), lane.end.tolist())
+        for column, start, foot, end, shade in zip(lane.column.tolist(), *times, lane.shade.tolist(), strict=True):
+            fill = self.theme.ink if shade == MERGE else mix(self.theme.requests[shade], self.theme.slate, 0.6)
+            x, each = left + column * wide, max(wide - 0.3, 0.4)
+            if foot > start:
+                pale = mix(fill, self.theme.background, self.theme.foot_share)
+                self.rect(x, bottom - foot / span * tall, each, (foot - start) / span * tall, pale)
+            self.rect(x, bottom - end / span * tall, each, max((end - foot) / span * tall, 0.4), fill)
         self.line(left, bottom, left + room, bottom, self.theme.line)
