@@ -67,7 +67,7 @@ def test_exact_calls_give_their_constants_back(timelines):
     found = fit(observed, START)
     assert before.rms > 0.05
     assert found.error.rms < 0.005
-    assert found.left_out.rms < 0.02
+    assert found.left_out.rms < 0.03  # some constants show in one case alone
     assert not found.undetermined
     assert found.timelines == (len(observed) if timelines else 0)
     distances = off(found)
@@ -98,6 +98,19 @@ def test_a_case_that_follows_other_laws_shows_in_its_own_error():
     assert worst == "64x4K"
     assert found.left_out_cases[worst].low < -0.2
     assert found.left_out.rms > found.error.rms
+
+
+def test_what_a_case_alone_tells_is_not_known_without_it():
+    """Left out, a case is predicted by what its own calls had no part in."""
+    observed = [
+        o for o in measured(timelines=False) if o.case != "32x0.125K+32x4K" or not o.plan.policy.startswith("fixed")
+    ]
+    found = fit(observed, START)
+    assert "empty_ns" not in found.undetermined  # a grid of 2,048 CTAs for 64x0.5K has empty ones
+    alone = fit([o for o in observed if o.case != "64x0.5K"], START)
+    assert "empty_ns" in alone.undetermined
+    without = replace(START, constants=alone.constants)
+    assert found.left_out_cases["64x0.5K"] == error_of([o for o in observed if o.case == "64x0.5K"], without)
 
 
 def test_what_no_call_depends_on_is_left_and_named():

@@ -105,11 +105,24 @@ def test_other_gpus_caches_and_providers_are_not_looked_at(store):
     assert observations(store, COST) == ([], [])
 
 
-def test_calls_of_two_kernels_are_refused(store):
+def test_two_kernels_of_one_day_are_refused(store):
     store.add(timing())
     store.add(*stamped("fixed_splits(8)", digest="b" * 64))
     with pytest.raises(FitError, match="2 kernels"):
         observations(store, COST)
+
+
+@pytest.mark.parametrize("earlier", ["b" * 64, None])
+def test_calls_of_an_earlier_kernel_are_left_out(store, earlier):
+    """Also where the newer kernel did not measure the same case and policy."""
+    environment = ENVIRONMENT.model_copy(update={"date": datetime.date(2026, 1, 1)})
+    for policy in ("hpc-ops", "fixed_splits(4)"):
+        store.add(timing(policy, environment=environment, source_digest=earlier))
+    store.add(*stamped())
+    (found,), left_out = observations(store, COST)
+    assert found.kernel == "a" * 64
+    assert len(left_out) == 2
+    assert all(f"of an earlier kernel, {'b' * 12 if earlier else 'unknown'}" in said for said in left_out)
 
 
 def test_a_broken_record_stops_the_fit(store):

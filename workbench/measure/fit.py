@@ -185,7 +185,8 @@ def fit(observations: Sequence[Observation], start: CostModel) -> Fit:
     left_out = {}
     logs: list[float] = []
     for case in cases:
-        others, _ = _solve([o for o in observations if o.case != case], whole)
+        # From the start again: the whole has seen this case.
+        others, _ = _solve([o for o in observations if o.case != case], start)
         own = [e for o in observations if o.case == case and (e := o.call_error(others)) is not None]
         left_out[case] = CallError.of(own)
         logs += own

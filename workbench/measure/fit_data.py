@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,8 +25,9 @@ SHAPE = {"num_kv_heads": 1, "head_dim": 128, "num_q_heads": 8, "q_len": 1}
 def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list[str]]:
     """Calls of our kernel on the GPU and cache type of a model, one a case and policy: the newest.
 
-    A timeline brings its plan, and replaces a timing of the same case and policy. A timing names its policy, by which
-    the plan is made again; ``balanced`` decides by costs that a timing does not name, so its timings are left out.
+    All are of one kernel, that of the newest record; calls of earlier kernels are left out. A timeline brings its plan,
+    and replaces a timing of the same case and policy. A timing names its policy, by which the plan is made again;
+    ``balanced`` decides by costs that a timing does not name, so its timings are left out.
 
     Returns
     -------
@@ -36,13 +38,12 @@ def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list
     Raises
     ------
     FitError
-        A record cannot be read, a timeline contradicts its plan, or the records are of several kernels.
+        A record cannot be read, a timeline contradicts its plan, or the newest records are of several kernels.
     """
-    found: dict[tuple[str, str], tuple[str, Observation]] = {}
+    usable: list[tuple[datetime.date, Observation]] = []
     left_out = []
     wanted: dict[str, Any] = {"operator": OPERATOR, "provider": PROVIDERS, "gpu": cost.gpu, "dtype": cost.cache}
     for kind in ("timing", "timeline"):
-        newest: dict[tuple[str, str], tuple[str, Observation]] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # told below, as an error
             records = list(store.records(kind=kind, **wanted))
@@ -50,17 +51,17 @@ def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list
             raise FitError(f"{store.problems[0]}. Take it out of the store, or measure again.")
         for path, record in records:
             try:
-                observation = _observation(store, path, record, cost)
+                usable.append((record.environment.date, _observation(store, path, record, cost)))
             except _LeftOut as reason:
                 left_out.append(f"{path.name} ({record.workload.case}, {record.policy}): {reason}")
-                continue
-            key, date = (observation.case, observation.plan.policy), record.environment.date.isoformat()
-            if key not in newest or date >= newest[key][0]:
-                newest[key] = (date, observation)
-        found |= newest
-    chosen = [observation for _, observation in found.values()]
-    _one_kernel(chosen)
-    return chosen, left_out
+    kernel = _newest_kernel(usable)
+    chosen: dict[tuple[str, str], Observation] = {}
+    for _, o in sorted(usable, key=lambda item: (item[1].timeline is not None, item[0])):  # the last of a key stays
+        if o.kernel == kernel:
+            chosen[o.case, o.plan.policy] = o
+        else:
+            left_out.append(f"{o.path} ({o.case}, {o.plan.policy}): of an earlier kernel, {_short(o.kernel)}")
+    return list(chosen.values()), left_out
 
 
 class _LeftOut(Exception):
@@ -102,8 +103,17 @@ def _other_shape(parameters: Mapping[str, Any]) -> str | None:
     return differing[0] if differing else None
 
 
-def _one_kernel(observed: list[Observation]) -> None:
-    kernels = {o.kernel for o in observed}
+def _newest_kernel(usable: list[tuple[datetime.date, Observation]]) -> str | None:
+    """Digest of the kernel that the newest records are of."""
+    newest = max((date for date, _ in usable), default=None)
+    kernels = {o.kernel for date, o in usable if date == newest}
     if len(kernels) > 1:
-        named = ", ".join(sorted(k[:12] if k else "unknown" for k in kernels))
-        raise FitError(f"the calls were measured with {len(kernels)} kernels ({named}). Give a store of one of them.")
+        named = ", ".join(sorted(map(_short, kernels)))
+        raise FitError(
+            f"the calls of {newest} were measured with {len(kernels)} kernels ({named}). Give a store of one of them."
+        )
+    return next(iter(kernels), None)
+
+
+def _short(kernel: str | None) -> str:
+    return kernel[:12] if kernel else "unknown"
