@@ -27,7 +27,6 @@ from workbench.measure.compare import Outcome
 from workbench.measure.recording import record_of
 from workbench.measure.router import (
     METHOD,
-    PROVIDERS,
     TERMS,
     CudaRouter,
     RouterCase,
@@ -35,7 +34,7 @@ from workbench.measure.router import (
     measure,
     providers_of,
 )
-from workbench.measure.router_case import SHAPES, TOKENS
+from workbench.measure.router_case import PROVIDERS, SHAPES, TOKENS
 from workbench.measure.timing import GraphTimer
 from workbench.ops.router_gemm import RouterConfig
 from workbench.ops.router_gemm.cost import candidates, ctas_per_sm, estimated_us

@@ -86,6 +86,12 @@ def test_references_stand_beside(session: RouterSession) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("providers", "words"), [("cudnn", "'cudnn' is not known"), (" , ", "--providers is empty")])
+def test_providers_are_checked_before_the_gpu_is_asked_for(providers: str, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        bench_router.router(["hy3"], tokens="64", providers=providers, records="none", json_file=None, seed=None)
+
+
 def test_without_a_gpu_recorded_figures_are_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

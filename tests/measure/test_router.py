@@ -16,7 +16,6 @@ from workbench.measure.router import (
     CUBLAS,
     MAX_SETS,
     METHOD,
-    PROVIDERS,
     SETS_BYTES,
     CudaRouter,
     PlainRouter,
@@ -27,7 +26,7 @@ from workbench.measure.router import (
     measure,
     providers_of,
 )
-from workbench.measure.router_case import SHAPES
+from workbench.measure.router_case import PROVIDERS, SHAPES
 from workbench.ops.router_gemm import RouterConfig, default_config
 from workbench.records import Environment, Store
 

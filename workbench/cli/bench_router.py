@@ -47,19 +47,20 @@ def router(
     one of our own results was wrong or failed, with 2 for input that cannot be used, and with 130 after Ctrl-C, which
     keeps what was finished.
     """
+    from workbench.cli import bench
+    from workbench.measure.router_case import PROVIDERS, check_providers
+
     cases = cases_of(routers or list(MODELS), tokens)
+    names = PROVIDERS if providers is None else tuple(bench.words(providers, "--providers"))
+    check_providers(names)
     if json_file is not None:
         check_writable(json_file)
     if problem := driver.probe().problem:
-        show_recorded(cases, problem)
+        show_recorded(cases, names, problem)
         raise typer.Exit(1)
-    from workbench.cli import bench
-
     bench.require_torch()
     from workbench.cli.bench_router_run import RouterSession
-    from workbench.measure.router import PROVIDERS
 
-    names = tuple(bench.words(providers, "--providers")) if providers else PROVIDERS
     session = RouterSession.here(
         names,
         bench.QUICK_ROUNDS if quick else bench.ROUNDS,
@@ -93,7 +94,7 @@ def cases_of(routers: Sequence[str], tokens: str | None) -> list[RouterCase]:
     return [RouterCase(m, n, k) for k, n in shapes for m in dict.fromkeys(numbers)]
 
 
-def show_recorded(cases: Sequence[RouterCase], problem: str) -> None:
+def show_recorded(cases: Sequence[RouterCase], providers: Sequence[str], problem: str) -> None:
     """Say what cannot be done here, and show what was measured elsewhere."""
     from workbench.cli import bench
     from workbench.measure.figures import ROUTER, sources, stored_figures, table_order
@@ -106,8 +107,12 @@ def show_recorded(cases: Sequence[RouterCase], problem: str) -> None:
     found = stored_figures(
         Store(), operator=ROUTER, gpu=SHOWN_GPU, cases=names, dtypes=["bf16"], kinds=("timing", "reference")
     )
+    found = [figure for figure in found if figure.is_reference or figure.provider in providers]
     if not found:
-        console.print(f"No recorded figure matches either; `workbench records --gpu {SHOWN_GPU}` lists what there is.")
+        console.print(
+            f"No recorded figure matches either; `workbench records --gpu {SHOWN_GPU}` lists what there is.",
+            soft_wrap=True,
+        )
         return
     console.print(
         f"Recorded on an {SHOWN_GPU} instead; `workbench records` has intervals and samples:", highlight=False

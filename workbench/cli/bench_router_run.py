@@ -26,7 +26,7 @@ class RouterSession:
     Attributes
     ----------
     providers : tuple of str
-        Of :data:`workbench.measure.router.PROVIDERS`.
+        Of :data:`workbench.measure.router_case.PROVIDERS`.
     rounds, seed : int
         Timed replays; seed of the inputs.
     environment : Environment

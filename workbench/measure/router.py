@@ -13,7 +13,7 @@ from workbench.gpu.ahead import Job
 from workbench.measure.clocks import Reader
 from workbench.measure.compare import Outcome, compare
 from workbench.measure.providers import Call, Precision, Provider, missing_module
-from workbench.measure.router_case import RouterCase
+from workbench.measure.router_case import PROVIDERS, RouterCase, check_providers
 from workbench.measure.timing import Timer
 from workbench.ops.router_gemm import (
     RouterConfig,
@@ -46,8 +46,6 @@ CUBLAS: Mapping[str, tuple[str, Precision]] = {
     "cublas-bf16": ("bf16", Precision("one bf16 product, FP32 sums, bf16 out", 6e-3)),
 }
 """Providers that are torch's own, by the names of records: the operator's name for each, and how exact it is."""
-
-PROVIDERS = ("cuda", "triton", *CUBLAS)
 
 
 @dataclass(frozen=True)
@@ -163,8 +161,7 @@ def providers_of(
     InvalidArgument
         For a name that is not known, or none.
     """
-    if unknown := [name for name in names if name not in PROVIDERS]:
-        raise InvalidArgument(f"provider {unknown[0]!r} is not known. Give some of {', '.join(PROVIDERS)}.")
+    check_providers(names)
     if not names:
         raise InvalidArgument(f"no provider is given. Give some of {', '.join(PROVIDERS)}.")
     found: list[Provider[RouterInputs]] = []

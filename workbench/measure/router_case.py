@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.errors import InvalidArgument
 from workbench.records import Workload
 from workbench.tables import MODELS
 
@@ -12,6 +14,9 @@ TOKENS = (1, 16, 48, 64, 96, 128, 208, 256, 512, 1024, 2048, 4096, 8192)
 
 MOST_TOKENS = 1 << 17
 """Beyond, the scores and two sets of activations of the largest router leave little of a GPU's memory."""
+
+PROVIDERS = ("cuda", "triton", "cublas-fp32", "cublas-tf32", "cublas-bf16")
+"""What can be measured: our kernel, the portable one, cuBLAS in three precisions."""
 
 SHAPES = {model.name: (model.k, model.n) for model in MODELS.values()}
 """K and N of the routers of models."""
@@ -51,3 +56,15 @@ class RouterCase:
         """The case as a record has it."""
         model = next((name for name, shape in SHAPES.items() if shape == (self.k, self.n)), None)
         return Workload(case=self.name, dtype="bf16", m=self.m, n=self.n, k=self.k, model=model, parameters={})
+
+
+def check_providers(names: Sequence[str]) -> None:
+    """Check names of providers.
+
+    Raises
+    ------
+    InvalidArgument
+        One is not known.
+    """
+    if unknown := [name for name in names if name not in PROVIDERS]:
+        raise InvalidArgument(f"provider {unknown[0]!r} is not known. Give some of {', '.join(PROVIDERS)}.")

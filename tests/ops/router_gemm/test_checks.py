@@ -43,6 +43,15 @@ def test_out(out: torch.Tensor, words: str) -> None:
         router_gemm(X, WEIGHT, provider="torch", out=out)
 
 
+def test_activations_of_a_training_step_are_refused() -> None:
+    x = X.clone().requires_grad_()
+    with pytest.raises(InvalidArgument, match=r"x requires a gradient .* torch\.no_grad"):
+        router_gemm(x, WEIGHT, provider="torch")
+    with torch.no_grad():
+        scores = router_gemm(x, WEIGHT, provider="torch")
+    assert torch.equal(scores, router_gemm(x.detach(), WEIGHT, provider="torch"))
+
+
 def test_others() -> None:
     with pytest.raises(InvalidArgument, match="split it once with split_router_weight"):
         router_gemm(X, torch.randn(16, 64))  # type: ignore[arg-type]

@@ -38,6 +38,10 @@ def check_arguments(x: torch.Tensor, weight: RouterWeight, out: torch.Tensor | N
         raise InvalidArgument(f"x is on {x.device} and the weight on {weight.terms.device}; move them to one device.")
     if x.stride(1) != 1:
         raise InvalidArgument(f"x has strides {x.stride()}; make its last dimension contiguous.")
+    if x.requires_grad and torch.is_grad_enabled():
+        raise InvalidArgument(
+            "x requires a gradient and router_gemm has none; call it under torch.no_grad(), or give x.detach()."
+        )
     if out_dtype not in OUT_TYPES:
         raise InvalidArgument(f"out_dtype is {out_dtype}; give torch.float32 or torch.bfloat16.")
     if out is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -50,7 +50,7 @@ def _version(weight: torch.Tensor) -> int | None:
     return None if weight.is_inference() else int(weight._version)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RouterWeight:
     """A router weight and its bf16 terms; made by :func:`split_router_weight`.
 
@@ -70,12 +70,16 @@ class RouterWeight:
         Whether the terms were written since the last product, which then waits for the kernel that wrote them.
     """
 
-    weight: torch.Tensor = field(repr=False)
-    terms: torch.Tensor = field(repr=False)
-    blocks: torch.Tensor = field(repr=False)
+    weight: torch.Tensor
+    terms: torch.Tensor
+    blocks: torch.Tensor
     rounding: str
     fresh: bool = True
-    _seen: tuple[int, int | None] = field(default=(0, None), repr=False)
+    _seen: tuple[int, int | None] = (0, None)
+
+    def __repr__(self) -> str:
+        experts, hidden = self.shape
+        return f"RouterWeight({experts} x {hidden}, {self.num_terms} terms, {self.rounding}, on {self.terms.device})"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -152,7 +156,8 @@ def split_router_weight(weight: torch.Tensor, rounding: str = "nearest", terms: 
     Parameters
     ----------
     weight : float32 tensor [N, K]
-        Contiguous; N and K are multiples of 8.
+        Contiguous; N and K are multiples of 8. Values are not looked at, so that nothing synchronises: one that is not
+        finite, or that bf16 rounds to infinity (from 3.39e38), makes its expert's scores NaN.
     rounding : {"nearest", "truncate"}
     terms : {2, 3}
 
