@@ -86,11 +86,16 @@ def test_pickled_objects_are_refused_and_do_not_run(tmp_path, kind):
         path.write_bytes(pickle.dumps(content))
     else:
         torch.save(content, path)
-    with pytest.raises(ArrayFileError, match="can run code of whoever wrote it, so it is refused"):
+    with pytest.raises(ArrayFileError, match="can run code of whoever wrote it, so it is refused") as refused:
         load_weight(path, N, K)
+    assert "weights_only" not in str(refused.value), "torch's advice to run it is passed on"
     np.save(tmp_path / "w.npy", np.array([Command(mark)], dtype=object), allow_pickle=True)
     with pytest.raises(ArrayFileError, match="no array that can be read"):
         load_weight(tmp_path / "w.npy", N, K)
+    path.with_suffix(".npy").write_bytes(b"no array at all")
+    with pytest.raises(ArrayFileError, match="Python objects, or no array at all") as refused:
+        load_weight(path.with_suffix(".npy"), N, K)
+    assert "allow_pickle" not in str(refused.value)
     assert not mark.exists()
 
 

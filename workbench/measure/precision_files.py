@@ -120,7 +120,9 @@ def _numpy(path: Path) -> dict[str, torch.Tensor]:
         array = np.array(array)
         return {path.stem: torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))}
     except Exception as error:  # a damaged header makes NumPy's parsers raise whatever its bytes lead them to
-        raise ArrayFileError(f"{path} is no array that can be read: {_first_line(error)}.") from None
+        words = _first_line(error)
+        words = "it holds Python objects, or no array at all" if "allow_pickle" in words else words
+        raise ArrayFileError(f"{path} is no array that can be read: {words}.") from None
 
 
 def _safetensors(path: Path) -> Mapping[str, torch.Tensor]:
@@ -143,10 +145,10 @@ def _torch(path: Path) -> Mapping[str, torch.Tensor]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the pickle's protocol: what matters of it is an error
             content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
+    except pickle.UnpicklingError:  # whose words advise to run it
         raise ArrayFileError(
-            f"{path} holds more than tensors, and reading that can run code of whoever wrote it, so it is refused "
-            f"({_first_line(error)}). Keep the tensor alone: torch.save(tensor, path), or a .safetensors file."
+            f"{path} holds more than tensors, and reading that can run code of whoever wrote it, so it is refused. "
+            "Keep the tensor alone: torch.save(tensor, path), or a .safetensors file."
         ) from None
     except Exception as error:  # a damaged file makes torch's reader raise whatever its bytes lead it to
         raise ArrayFileError(
