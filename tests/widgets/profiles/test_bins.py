@@ -97,6 +97,17 @@ def test_a_timeline_of_another_configuration_is_not_taken(stamped):
     assert beside(store, capture).measured is None
 
 
+def test_a_timeline_of_other_work_in_the_same_folder_is_not_taken(empty):
+    case = AttentionCase(CASE, parse_lengths(CASE))
+    record, timeline, content = observed(case, "hpc-ops", CONFIGURATION, H200, seed=3)
+    empty.add(record, b"NVR\0 an invented report")
+    other = empty.add(
+        timeline.model_copy(update={"workload": AttentionCase(CASE, case.lengths, "bf16").workload}), content
+    )
+    assert other.parent == only(empty).path.parent
+    assert beside(empty, only(empty)).measured is None
+
+
 def test_a_damaged_timeline_is_told(stamped):
     store, _ = stamped
     side = next(only(store).path.parent.glob("*.npz"))

@@ -24,6 +24,11 @@ def test_counted_and_reduced_records_and_nothing_else(filled):
     assert all(one.replayed_us is None for one in captures if one.counted)
 
 
+def test_a_timing_that_only_speaks_of_reduced_captures_is_none(empty):
+    empty.add(reduced(method="Median of replays", notes="beside a Reduced capture"))
+    assert read_captures(empty) == ((), ())
+
+
 def test_newest_first(empty):
     for day in (3, 1, 2):
         empty.add(nsight(environment=environment(date=datetime.date(2026, 11, day))))

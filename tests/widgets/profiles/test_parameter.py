@@ -37,6 +37,15 @@ def test_a_line_joins_what_differs_in_nothing_else(empty):
     assert all(line == sorted(line) for line in heights)
 
 
+def test_repeated_captures_are_averaged_in_the_line_and_stay_points(empty):
+    made(empty, ({"s": 2}, 1e4), ({"s": 3}, 1e4))
+    made(empty, ({"s": 3}, 3e4))
+    chart = parameter_chart(read_captures(empty)[0], "s", DURATION)
+    assert len(chart.points) == 3
+    (_, low), (_, mean) = chart.lines[0].places
+    assert mean / low == pytest.approx(2.0)
+
+
 def test_picked_ones_have_their_place_and_the_line_their_colour(empty):
     captures = made(empty, ({"s": 2}, 1e4), ({"s": 3}, 2e4))
     chart = parameter_chart(captures, "s", DURATION, picked=[captures[1]])

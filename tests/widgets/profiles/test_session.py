@@ -31,6 +31,8 @@ def session(filled):
         ({"config": "STAGES=4 pdl"}, lambda one: one.parameters["stages"] == "4"),
         ({"config": "stages=4 attention_dec"}, lambda one: one.parameters["stages"] == "4" and bool(one.kernels)),
         ({"since": "2026-11-30"}, lambda one: False),
+        ({"since": "2026-11-29"}, lambda one: True),
+        ({"until": "2026-11-28"}, lambda one: False),
         ({"until": "2026-11-29"}, lambda one: True),
         ({"operator": "router_gemm"}, lambda one: False),
     ],
