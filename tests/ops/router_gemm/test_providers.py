@@ -42,6 +42,18 @@ def test_without_a_table_or_an_answer_it_is_our_own(own: str) -> None:
     assert resolve("auto", 3, 192, 4096, own=own) == own
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_without_a_table_precision_is_kept(precision: str) -> None:
+    chosen = resolve("auto", 3, 192, 4096, precision)
+    assert chosen == ("torch" if precision == "fp32" else "cuda")
+    assert min(PRECISIONS[each].rank for each in PROVIDERS[chosen]) <= PRECISIONS[precision].rank
+
+
+def test_a_precision_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="precision is 'exact'; give fp32"):
+        resolve("auto", 3, 192, 4096, "exact")
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_table_is_followed_only_to_what_is_precise_enough(provider: str, precision: str) -> None:

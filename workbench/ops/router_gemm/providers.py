@@ -76,25 +76,33 @@ def resolve(provider: str, m: int, n: int, k: int, precision: str = "split", *, 
     precision : str
         The least precise class that ``"auto"`` may choose.
     own : str
-        What ``"auto"`` takes where no table decides: ``"cuda"``, or ``"triton"`` where the CUDA kernel does not run.
+        What ``"auto"`` takes where no table decides: ``"cuda"``, or ``"triton"`` where the CUDA kernel does not run;
+        ``"torch"`` instead where neither is precise enough.
 
     Raises
     ------
     InvalidArgument
-        For an unknown provider, or a table that chooses a less precise one.
+        For an unknown provider or precision, or a table that chooses a less precise one.
     """
     if provider != "auto":
         if provider not in PROVIDERS:
             raise InvalidArgument(f"provider is {provider!r}; give auto, {', '.join(PROVIDERS)}.")
         return provider
+    if precision not in PRECISIONS:
+        raise InvalidArgument(f"precision is {precision!r}; give {', '.join(PRECISIONS)}.")
     chosen = _table.choose(m, n, k, precision) if _table else None
     if chosen is None:
-        return own
+        return own if _precise_enough(own, precision) else "torch"
     if chosen not in PROVIDERS:
         raise InvalidArgument(f"the dispatch table chose {chosen!r}; providers are {', '.join(PROVIDERS)}.")
-    if all(PRECISIONS[each].rank > PRECISIONS[precision].rank for each in PROVIDERS[chosen]):
+    if not _precise_enough(chosen, precision):
         raise InvalidArgument(
             f"the dispatch table chose {chosen!r}, which is less precise than {precision!r}; make the table for that "
             "class, or name the provider."
         )
     return chosen
+
+
+def _precise_enough(provider: str, precision: str) -> bool:
+    """Whether a provider has a class that is no less precise."""
+    return any(PRECISIONS[each].rank <= PRECISIONS[precision].rank for each in PROVIDERS[provider])
