@@ -12,7 +12,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Public name -> module that defines it, e.g. "ScheduleExplorer": "workbench.widgets". A new part adds its line here.
-_LAZY: dict[str, str] = dict.fromkeys(("CrossoverTuner", "ProfileBrowser", "ScheduleExplorer"), "workbench.widgets")
+_LAZY: dict[str, str] = dict.fromkeys(
+    ("CrossoverTuner", "ProfileBrowser", "ScheduleExplorer", "TileTuner"), "workbench.widgets"
+)
 
 
 def __getattr__(name: str) -> Any:

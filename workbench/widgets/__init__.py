@@ -3,6 +3,7 @@
 - :class:`ScheduleExplorer` (``schedule``): how policies fill the CTAs of a decode step, over a whole trace.
 - :class:`CrossoverTuner` (``crossover``): which router product for how many rows, and what a rule costs.
 - :class:`ProfileBrowser` (``profiles``): captures of Nsight Compute beside each other.
+- :class:`TileTuner` (``tiles``): what a kernel's configuration needs, how long it takes, which one becomes the default.
 
 Widgets load on first use, so that the static pictures (``schedule.svg``) need no Jupyter.
 """
@@ -16,9 +17,10 @@ _WIDGETS = {
     "CrossoverTuner": "workbench.widgets.crossover.tuner",
     "ProfileBrowser": "workbench.widgets.profiles.browser",
     "ScheduleExplorer": "workbench.widgets.schedule.explorer",
+    "TileTuner": "workbench.widgets.tiles.tuner",
 }
 
-__all__ = ["CrossoverTuner", "ProfileBrowser", "ScheduleExplorer"]
+__all__ = ["CrossoverTuner", "ProfileBrowser", "ScheduleExplorer", "TileTuner"]
 
 
 def __getattr__(name: str) -> Any:

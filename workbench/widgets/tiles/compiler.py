@@ -1,4 +1,4 @@
-"""Kernels compiled beside a notebook that goes on working: the one on screen first, then the others that were asked for.
+"""Kernels compiled beside a notebook that goes on working: the one on screen first, then others that were asked for.
 
 The compiler runs in one thread of its own and leaves the interpreter alone while it works, so a slider is answered
 meanwhile. A wish that was overtaken before it began is dropped; a kernel that is being compiled is finished, for it is
@@ -65,6 +65,7 @@ class Compiler:
         self.on_found: Callable[[Known, list[Resources]], None] = lambda known, found: None
         self.on_change: Callable[[], None] = lambda: None
         self._wanted: tuple[Known, Any] | None = None
+        self._also: tuple[Known, Any] | None = None
         self._kernel: CompiledKernel | None = None
         self._batch: deque[tuple[Known, Any]] = deque()
         self._scan: deque[tuple[Known, Any]] = deque()
@@ -81,6 +82,11 @@ class Compiler:
         if self._wanted is not None:
             self.dropped += 1
         self._wanted = known, config
+        self._go()
+
+    def want_also(self, known: Known, config: Any) -> None:
+        """Compile the default that stands beside it, after it."""
+        self._also = known, config
         self._go()
 
     def want_nothing(self) -> None:
@@ -127,7 +133,7 @@ class Compiler:
             self._task = loop.create_task(self._run())
 
     async def _run(self) -> None:
-        while self._wanted or self._kernel or self._batch or self._scan:
+        while self._wanted or self._kernel or self._also or self._batch or self._scan:
             try:
                 await self._step()
                 self.problem = ""
@@ -150,6 +156,9 @@ class Compiler:
             kernel, self._kernel = self._kernel, None
             self.codes[kernel.key] = await loop.run_in_executor(self._thread, code_of, kernel)
             return self.on_change()
+        elif self._also is not None:
+            (known, config), self._also = self._also, None
+            found = [await loop.run_in_executor(self._thread, known.find, config)]
         elif self._scan:
             known = self._scan[0][0]
             some = [self._scan.popleft()[1] for _ in range(min(SCANNED, len(self._scan)))]

@@ -116,9 +116,9 @@ class Session:
             self.known.add(self.known.find(self.config))
         else:
             self.compiler.want(self.known, self.config)
-        for config in (self.known.default,):
-            if config not in self.known.resources and self.known.is_compiled(config):
-                self.known.add(self.known.find(config))
+        default = self.known.default
+        if default not in self.known.resources and (self.refused or default != self.config):
+            self.compiler.want_also(self.known, default)
         found = self.resources
         if found is not None and found.kernel is not None:
             self.compiler.count(found.kernel)
@@ -151,7 +151,9 @@ class Session:
         """
         state, space, default = self.state, self.space, self.known.default
         ranked = space.promising(len(space) + 1, self.known.device)
-        configs = [each for each in ranked if not state.applicable or space.could_be_default(each, default)][: state.most]
+        configs = [each for each in ranked if not state.applicable or space.could_be_default(each, default)][
+            : state.most
+        ]
         if len(configs) < 2:
             raise InvalidArgument("only the default would be tried; allow more configurations.")
         return Plan(space, configs, state.method, self.given, self.store)

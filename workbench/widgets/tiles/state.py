@@ -98,7 +98,8 @@ class State:
         device = devices.gpu(self.gpu)
         if device.arch != ARCH:
             raise InvalidArgument(
-                f"{device.name} is {device.arch}, and the kernels are written for {ARCH}: give one of {', '.join(GPUS)}."
+                f"{device.name} is {device.arch}, and the kernels are written for {ARCH}: "
+                f"give one of {', '.join(GPUS)}."
             )
 
 

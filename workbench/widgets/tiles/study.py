@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import InvalidArgument, NoGpu
+from workbench.errors import InvalidArgument, NoGpu, WorkbenchError
 from workbench.records import Store
 from workbench.tune.measure import Bench, Effort, Samples
 from workbench.tune.space import Space
@@ -25,7 +25,7 @@ from workbench.tune.study_trials import Trial
 from workbench.tune.workers_local import LocalPool
 
 BenchOf = Callable[[Space], Callable[[], Bench]]
-"""From a space to what makes its bench in another process; picklable, such as `workbench.tune.measure_gpu.GpuFactory`."""
+"""From a space to what makes its bench in another process, picklable: `workbench.tune.measure_gpu.GpuFactory`."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class StudyRun:
             self._loop = asyncio.get_running_loop()
         except RuntimeError:
             raise InvalidArgument(
-                "there is no event loop here, so nothing can run in the background; in a script use `workbench tune run` "
-                "or `workbench.tune.study.Study`."
+                "there is no event loop here, so nothing can run in the background; in a script use "
+                "`workbench tune run` or `workbench.tune.study.Study`."
             ) from None
         for event in (self._stop, self._go, self._cancel):
             event.clear()
@@ -173,16 +173,15 @@ class StudyRun:
                     plan.space, journal, gpu=gpu, method=plan.method, configs=plan.configs, effort=plan.effort
                 ) as study:
                     found = dict(study.trials)
-                    total = min(len(study.search.configs), len(found) + len(study.search.configs))
-                    self._tell(lambda: self._begun(journal, gpu, found, total))
+                    self._tell(lambda: self._begun(journal, gpu, found, len(study.search.configs)))
                     result = self._to_its_end(study, _Stoppable(pool, self._stop))
                     if result is not None and plan.store is not None:
                         for record in records_of(study, about, result, seed=0):
                             plan.store.add(record)
             state = "cancelled" if result is None else "finished"
             self._tell(lambda: self._ended(state, result, ""))
-        except Exception as error:  # whatever a driver, a disk or a bench raises is told on screen, not lost in a thread
-            words = str(error) if type(error).__module__.startswith("workbench.") else f"{type(error).__name__}: {error}"
+        except Exception as error:  # a driver's, a disk's or a bench's: told on screen, not lost in a thread
+            words = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             self._tell(lambda: self._ended("failed", None, words))
 
     def _to_its_end(self, study: Study, pool: _Stoppable) -> Result | None:
@@ -190,15 +189,15 @@ class StudyRun:
         while True:
             try:
                 study.run(pool, progress=lambda at: self._tell(lambda: self._moved(at)), stop=self._stop)
-                if not self._stop.is_set():
+                # Not asked of `stop`: it may have been taken back since.
+                if len(study.trials) >= len(study.search.configs):
                     self._tell(lambda: self._become("finals"))
                     return study.finals(pool)
             except _Stopped:
                 pass  # between two rounds of the finals; those that are finished are in the journal
-            if self._cancel.is_set():
-                return None
-            self._tell(lambda: self._become("paused") if self.status == "pausing" else None)
-            self._go.wait()
+            if not self._cancel.is_set():
+                self._tell(lambda: self._become("paused") if self.status == "pausing" else None)
+                self._go.wait()
             if self._cancel.is_set():
                 return None
 

@@ -140,4 +140,3 @@ def _time_of(record: TimingRecord, today: str) -> Time:
     if record.source_digest != today:
         words += ", of earlier sources of the kernel"
     return Time(record.median_us, record.low_us, record.high_us, RECORDED, words, record.rel_error)
-

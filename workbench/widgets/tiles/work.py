@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from workbench.errors import InvalidArgument
 from workbench.tables import parse_shape
@@ -70,7 +70,7 @@ def with_values(
         There is no such parameter, or it does not take the value.
     """
     try:
-        changes: dict[Any, Any] = dict(getattr(wished, "to_dict", lambda: wished)())  # type: ignore[call-overload]
+        changes = dict(cast(Any, getattr(wished, "to_dict", lambda: wished)()))
     except (TypeError, ValueError):
         raise InvalidArgument(
             f"values are {str(wished)[:80]!r}; give a mapping such as {{'stages': 4}}, or a configuration."
@@ -87,7 +87,9 @@ def with_values(
     return tuple((name, changes.get(name, before[name])) for name in options)
 
 
-def reasons_of(space: Space, options: Mapping[str, tuple[Value, ...]], values: Mapping[str, Value]) -> dict[str, list[str]]:
+def reasons_of(
+    space: Space, options: Mapping[str, tuple[Value, ...]], values: Mapping[str, Value]
+) -> dict[str, list[str]]:
     """Why each value of each parameter cannot run with the other values on screen; "" where it can."""
     return {
         name: [space.why_invalid(space.make({**values, name: value})) or "" for value in known]
