@@ -17,8 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workbench.measure.fit import Observation, error_of
 from workbench.measure.fit_data import observations
 from workbench.records import Store
@@ -80,7 +78,7 @@ def line(o: Observation, cost: CostModel) -> str:
         text += f"   merge {merge / 1e3:.1f} {spans.merge_ns / 1e3:.1f}"
         if o.plan.policy == "balanced":
             now = balanced_now(o.plan, cost)
-            if not np.array_equal(now.encode(), o.plan.encode()):
+            if now.to_json() != o.plan.to_json():
                 times = [plan.spans(cost).makespan_ns / 1e3 for plan in (now, o.plan)]
                 text += f"   would now plan otherwise: makespan {times[0]:.1f} instead of {times[1]:.1f}"
     return text

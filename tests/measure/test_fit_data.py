@@ -2,19 +2,21 @@ from __future__ import annotations
 
 import datetime
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
 from tests.measure.synthetic import stamps_of
+from workbench import paths
 from workbench.errors import FitError
-from workbench.measure.fit import CallError, Fit
+from workbench.measure.fit import CallError, Fit, error_of
 from workbench.measure.fit_data import observations
 from workbench.measure.fit_file import document, to_text
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_records import timeline_record
 from workbench.records import Environment, Store, TimingRecord, Workload
-from workbench.schedule import cost_model, fitted, plan_decode
+from workbench.schedule import CostConstants, cost_model, fitted, plan_decode
 from workbench.schedule.costs import constants
 
 COST = cost_model()
@@ -182,6 +184,19 @@ def test_damaged_constants_are_refused(store, damage):
         fitted.parse(json.dumps(content), "H200")
     with pytest.raises(FitError):
         fitted.parse("not JSON", "H200")
+
+
+@pytest.mark.parametrize("cache", ["fp8", "bf16"])
+def test_the_recorded_fit_is_of_the_shipped_timelines(cache):
+    """And its error is that of its constants; whether they are the best ones a fit would have to say."""
+    path = Path(__file__).resolve().parents[2] / "docs" / "performance" / "attention_fit.json"
+    kept = fitted.parse(path.read_text(), "H200")[cache]
+    start = cost_model("H200", cache=cache)
+    observed, _ = observations(Store(paths.profiles_dir()), start)
+    assert kept["records"] == sorted(o.path for o in observed)
+    assert {o.kernel for o in observed} == {kept["kernel"]}
+    cost = replace(start, constants=CostConstants(**kept["constants"], source=kept["source"]))
+    assert asdict(error_of(observed, cost)) == pytest.approx(kept["error"])
 
 
 def test_the_constants_that_the_package_has_are_whole():

@@ -11,8 +11,10 @@ import pytest
 
 from workbench import paths
 from workbench.errors import InvalidArgument
+from workbench.measure.timeline_records import read_timeline
 from workbench.records import Store
-from workbench.workloads import MIXES
+from workbench.schedule import plan_decode
+from workbench.workloads import MIXES, workload
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = json.loads((ROOT / "docs" / "performance" / "attention.json").read_text())
@@ -77,6 +79,22 @@ def test_attention_can_be_asked_by_case_policy_and_provider(shipped):
     assert floors["policy"].isna().all()
     maps = shipped.query(operator="task_map", provider="cuda")
     assert set(maps["case"]) >= {"64x4K", "2048x4K"}
+
+
+@pytest.mark.parametrize("case", MIXES)
+def test_timelines_of_each_case_are_of_one_kernel_and_of_the_plans_they_name(shipped, case):
+    kept = list(shipped.records(operator="attention_decode", kind="timeline", case=case))
+    assert {(record.workload.dtype, record.policy) for _, record in kept} == {
+        (cache, policy) for cache in ("fp8", "bf16") for policy in ("balanced", "hpc-ops", "fixed_splits(8)")
+    }
+    assert len({record.source_digest for _, record in kept}) == 1
+    for path, record in kept:
+        _, timeline = read_timeline(shipped, path)  # checks the stamps against their plan
+        assert timeline.makespan_us == record.makespan_us
+        assert timeline.plan.lengths.tolist() == workload(case).tolist()
+        if record.policy != "balanced":  # which decides by a cost model that may change
+            again = plan_decode(workload(case), num_kv_heads=1, num_ctas=132, policy=record.policy)
+            assert again.to_json() == timeline.plan.to_json()
 
 
 def test_an_error_taken_from_another_variant_says_so(shipped):
