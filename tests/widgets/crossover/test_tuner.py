@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import workbench
+from tests.records.samples import timing
 from tests.widgets.crossover.meters import references
 from workbench import CrossoverTuner
 from workbench.errors import InvalidArgument, RecordError, TableError, WorkbenchError
+from workbench.records import Store, Workload
 from workbench.tables import SGLANG, Choice, DispatchTable, load_table, read_sglang
 from workbench.tune import CrossoverSearch, Traffic, best_choice, recorded_points, regret
 from workbench.widgets.crossover.replies import REPLIES
@@ -54,6 +56,23 @@ def test_the_best_choice_and_its_regret_are_the_engines() -> None:
     assert shown.regrets["in use"].us == pytest.approx(wanted.us)
     assert shown.regrets["in use"].low_us == pytest.approx(wanted.low_us)
     assert shown.regret.us == 0
+
+
+def test_a_rule_without_figures_at_some_m_says_of_which_calls_its_cost_is(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    for m in (1, 64, 4096):
+        work = Workload(case=f"M{m}-K8-N16", dtype="bf16", m=m, k=8, n=16)
+        for provider, us in (("cuda", 5.0), ("triton", 6.0), ("cublas-fp32", 9.0))[: 2 if m > 64 else 3]:
+            samples = tuple(us * m + 0.01 * i for i in range(15))
+            times = {"samples_us": samples, "median_us": samples[7], "low_us": samples[4], "high_us": samples[10]}
+            names = {"operator": "router_gemm", "policy": None, "provider": provider, "workload": work}
+            store.add(timing(**names, **times, rel_error=3e-7))
+    shown = CrossoverTuner("8,16", store=store, traffic=Traffic.even())
+    fewer = shown.regrets["in use"]
+    assert fewer.outside > shown.regrets["best"].outside
+    (line,) = (words for words in shown.frame["footer"] if words.startswith(fewer.rule))
+    assert "of the calls are left out, for it lacks figures there" in line
+    assert f"takes {fewer.against_us:.1f}" in line or f"takes {fewer.against_us:.2f}" in line
 
 
 def test_a_threshold_has_a_price() -> None:

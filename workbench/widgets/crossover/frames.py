@@ -180,9 +180,16 @@ def _footer(shown: Evaluation) -> list[str]:
     board = shown.board
     sources = {f"{origin.mark} {origin.words}": None for origin in board.figures.of.values()}
     words = [*sources, f"traffic: {board.traffic.label}"]
-    price = shown.price.regret
-    if price is not None and price.outside:
-        words.append(f"{text.percent(price.outside)} of the calls lie outside what was measured and are left out")
+    priced = [price.regret for price in shown.prices if price.regret is not None]
+    outside = min((regret.outside for regret in priced), default=0.0)
+    if outside:
+        words.append(f"{text.percent(outside)} of the calls lie outside what was measured and are left out")
+    words += [
+        f"{regret.rule}: {text.percent(regret.outside)} of the calls are left out, for it lacks figures there; the "
+        f"best choice takes {text.fine_us(regret.against_us)} \u00b5s for the others"
+        for regret in priced
+        if regret.outside > outside
+    ]
     return [*words, *board.figures.notes]
 
 
