@@ -27,9 +27,13 @@ GOOD = RouterConfig(tile_m=64, tile_n=48, stages=4, split_k=2)
         ({"split_k": 16, "multicast": 2}, "a cluster of 32; at most 16"),
         ({"tile_n": 24, "multicast": 2}, "24 experts do not divide into 2 shares"),
         ({"stages": 32}, "shared memory 668,176 > 232,448 bytes"),
+        ({"stages": 2.5}, "stages is 2.5; give a whole number"),
+        ({"promote": None}, "promote is None; give a whole number"),
+        ({"split_k": True}, "split_k is True; give a whole number"),
+        ({"pdl": 1}, "pdl is 1; give True or False"),
     ],
 )
-def test_what_cannot_run_is_refused_in_words(change: dict[str, int], words: str) -> None:
+def test_what_cannot_run_is_refused_in_words(change: dict[str, object], words: str) -> None:
     config = replace(GOOD, **change)
     assert words in (config.why_invalid(2) or "")
     with pytest.raises(InvalidArgument, match="cannot run a router weight"):

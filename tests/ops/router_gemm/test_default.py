@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from workbench.errors import InvalidArgument
 from workbench.ops.router_gemm import RouterConfig, default_config
 from workbench.ops.router_gemm.config import PARAMETERS, SHARED_LIMIT
 from workbench.ops.router_gemm.cost import (
@@ -113,6 +114,14 @@ def test_two_ctas_fit_an_sm_where_half_its_memory_does() -> None:
     assert ctas_per_sm(RouterConfig(tile_m=64, tile_n=48, stages=5), 2) == 2
     assert ctas_per_sm(RouterConfig(tile_m=64, tile_n=48, stages=10), 2) == 1
     assert ctas_per_sm(RouterConfig(tile_m=128, tile_n=16, stages=2), 2) == 1  # registers
+
+
+@pytest.mark.parametrize(
+    "product", [(-1, 192, 4096), (1, 0, 4096), (1, 192, 0), (1, 192, 4096, 4), (1, 192, 4096, 2, 0)]
+)
+def test_what_is_no_product_has_no_default(product: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidArgument, match=r"give m from 0|terms is 4"):
+        default_config(*product)
 
 
 TOLD = {

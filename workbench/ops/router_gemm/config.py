@@ -95,6 +95,9 @@ class RouterConfig:
         """Why this configuration cannot run a weight of so many terms, in words; None when it can."""
         if terms not in TERMS:
             return f"the weight has {terms} terms; the kernel takes 2 or 3"
+        for name, value in asdict(self).items():
+            if type(value) is not (bool if name == "pdl" else int):
+                return f"{name} is {value!r}; give {'True or False' if name == 'pdl' else 'a whole number'}"
         for name in ("tile_m", "tile_n", "split_k", "multicast"):
             if getattr(self, name) not in PARAMETERS[name]:
                 return f"{name} is {getattr(self, name)!r}; the kernel takes {', '.join(map(str, PARAMETERS[name]))}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache, lru_cache
 
-from workbench.errors import TableError
+from workbench.errors import InvalidArgument, TableError
 from workbench.gpu.tuned import own_table
-from workbench.ops.router_gemm.config import RouterConfig
+from workbench.ops.router_gemm.config import TERMS, RouterConfig
 from workbench.ops.router_gemm.cost import cheapest
 from workbench.ops.router_gemm.tuned import Row, TunedTable, shipped
 
@@ -57,9 +57,15 @@ def default_config(m: int, n: int, k: int, terms: int = 2, sms: int = 132) -> Ro
 
     Raises
     ------
+    InvalidArgument
+        For another number of terms, or a size that there is not.
     TableError
         One's own table holds a configuration that cannot run.
     """
+    if terms not in TERMS:
+        raise InvalidArgument(f"terms is {terms}; the kernel takes 2 or 3.")
+    if m < 0 or min(n, k, sms) < 1:
+        raise InvalidArgument(f"m {m}, n {n}, k {k} on {sms} SMs; give m from 0, the others from 1.")
     for table in (own(terms), shipped()):
         if table is not None and (terms, sms) == (table.terms, table.sms) and (tuned := table.pick(m, n, k)):
             return tuned
