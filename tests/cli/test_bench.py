@@ -274,3 +274,8 @@ def test_a_short_run_on_this_gpu(run, tmp_path):
     assert {r.provider for r in records} == {"read", "cuda", "torch"}
     assert {r.policy for r in records} >= {"balanced", "hpc-ops", "lpt"}
     assert all(r.clock_readings for r in records)
+
+
+@pytest.mark.parametrize("option", ["--providers", "--variants", "--policies"])
+def test_a_wrong_name_is_refused_where_nothing_can_be_measured_too(refused, no_gpu, option):
+    assert "nonsense" in refused("bench", "attention", option, "nonsense")

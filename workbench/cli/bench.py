@@ -19,7 +19,7 @@ from workbench.cli.files import check_writable, write_whole
 from workbench.cli.policy import load_policy
 from workbench.errors import InvalidArgument, LaunchError
 from workbench.gpu import driver
-from workbench.schedule import Policy, cost_model
+from workbench.schedule import Policy, cost_model, resolve
 from workbench.workloads import MIXES, read_trace, simulate
 
 if TYPE_CHECKING:
@@ -98,6 +98,14 @@ def attention(
     if json_file is not None:
         check_writable(json_file)
     batches = _cases(cases, step, CACHES[cache])
+    from workbench.measure.attention_case import PROVIDERS, check_choices
+
+    names = PROVIDERS if providers is None else tuple(words(providers, "--providers"))
+    launches = tuple(words(variants, "--variants"))
+    check_choices(names, launches)
+    schemes = tuple(_policy(word) for word in words(policies, "--policies"))
+    for scheme in schemes:
+        resolve(scheme)
     if problem := driver.probe().problem:
         _show_recorded(batches, wanted, problem)
         raise typer.Exit(1)
@@ -107,9 +115,9 @@ def attention(
     from workbench.measure import attention as measured
 
     settings = measured.Settings(
-        providers=tuple(words(providers, "--providers")) if providers else measured.PROVIDERS,
-        policies=tuple(_policy(word) for word in words(policies, "--policies")),
-        variants=tuple(words(variants, "--variants")),
+        providers=names,
+        policies=schemes,
+        variants=launches,
         splits=splits,
         rounds=QUICK_ROUNDS if quick else ROUNDS,
         seed=secrets.randbelow(1 << 31) if seed is None else seed,

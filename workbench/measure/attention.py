@@ -11,7 +11,7 @@ import torch
 
 from workbench.errors import InvalidArgument
 from workbench.gpu.ahead import Job, compile_ahead
-from workbench.measure.attention_case import VARIANTS, AttentionCase
+from workbench.measure.attention_case import PROVIDERS, VARIANTS, AttentionCase, check_choices
 from workbench.measure.attention_inputs import AttentionInputs, make_inputs
 from workbench.measure.attention_providers import (
     BareRead,
@@ -54,8 +54,6 @@ _OTHERS: Mapping[str, Callable[[AttentionCase], list[Provider[AttentionInputs]]]
     "fa3": lambda case: [FlashAttention3(case)],
     "hpc": lambda case: [HpcOpsAttention(case), HpcOpsAttention(case, dynamic=False)],
 }
-PROVIDERS = ("cuda", "triton", *_OTHERS)
-"""What can be asked for; the bare read is always measured."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +89,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for what, given, known in (
-            ("provider", self.providers, PROVIDERS),
-            ("variant", self.variants, tuple(VARIANTS)),
-        ):
-            if unknown := [name for name in given if name not in known]:
-                raise InvalidArgument(f"{what} {unknown[0]!r} is not known. Give some of {', '.join(known)}.")
-            if not given:
-                raise InvalidArgument(f"no {what} is given. Give some of {', '.join(known)}.")
+        check_choices(self.providers, self.variants)
         for policy in self.policies:
             resolve(policy)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import LengthsError
+from workbench.errors import InvalidArgument, LengthsError
 from workbench.records import Workload
 from workbench.workloads import format_lengths, parse_lengths
 
@@ -24,7 +24,25 @@ VARIANTS: Mapping[str, dict[str, bool]] = {
 }
 """Launches of our kernel: reading the map before the kernel ahead has ended, waiting for it, no dependence at all."""
 
+PROVIDERS = ("cuda", "triton", "torch", "flashinfer", "fa3", "hpc")
+"""What can be asked for; the bare read is always measured."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=,()-]{0,59}")
+
+
+def check_choices(providers: Sequence[str], variants: Sequence[str]) -> None:
+    """Check names of providers and of launches.
+
+    Raises
+    ------
+    InvalidArgument
+        One is not known, or none is given.
+    """
+    for what, given, known in (("provider", providers, PROVIDERS), ("variant", variants, tuple(VARIANTS))):
+        if unknown := [name for name in given if name not in known]:
+            raise InvalidArgument(f"{what} {unknown[0]!r} is not known. Give some of {', '.join(known)}.")
+        if not given:
+            raise InvalidArgument(f"no {what} is given. Give some of {', '.join(known)}.")
 
 
 @dataclass(frozen=True, eq=False)

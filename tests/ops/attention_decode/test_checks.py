@@ -175,6 +175,16 @@ def test_attention_refuses(name: str) -> None:
         attention_decode(**{**call(), **changes})
 
 
+@pytest.mark.parametrize("name", ["q", "k_cache", "v_cache"])
+def test_a_tensor_that_wants_a_gradient_is_refused(name: str) -> None:
+    arguments = call()
+    wanting = arguments[name].detach().requires_grad_()
+    with pytest.raises(InvalidArgument, match="gradient"):
+        attention_decode(**{**arguments, name: wanting})
+    with torch.no_grad(), pytest.raises(InvalidArgument, match="CUDA"):  # then only the device is wrong
+        attention_decode(**{**arguments, name: wanting})
+
+
 @pytest.mark.parametrize("name", [name for name in WRONG if name not in ALIGNMENT_ONLY | OF_ITS_OWN])
 def test_the_triton_variant_refuses_the_same(name: str) -> None:
     changes, message = WRONG[name]

@@ -107,6 +107,11 @@ def check_arguments(
         raise InvalidArgument(
             f"scale is {scale!r}; give a Python number that is finite in FP32, or None for head_dim ** -0.5."
         )
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k_cache, v_cache)):
+        raise InvalidArgument(
+            "q or a cache requires a gradient and decode attention has none; call it under torch.no_grad(), or give "
+            "tensors that are detached."
+        )
     if out is not None and (out.dtype != torch.bfloat16 or out.shape != q.shape or not out.is_contiguous()):
         raise InvalidArgument(
             f"out is {out.dtype} {tuple(out.shape)} with strides {out.stride()}; give contiguous torch.bfloat16 "
