@@ -54,9 +54,14 @@ def bench(space: Space) -> Callable[[], Bench]:
     return FakeFactory(slow_s=0.02)
 
 
+def slow_bench(space: Space) -> Callable[[], Bench]:
+    """Likewise, and takes its time."""
+    return FakeFactory(slow_s=0.2)
+
+
 def ill_bench(space: Space) -> Callable[[], Bench]:
     """Likewise, and one configuration computes something else."""
-    return FakeFactory(slow_s=0.02, ill=(("32 3 4", "wrong"), ("8 4 0 64", "wrong")))
+    return FakeFactory(slow_s=0.02, ill=(("32 3 4", "wrong"), ("4 2 0 64", "wrong")))
 
 
 def missing_bench(space: Space) -> Callable[[], Bench]:

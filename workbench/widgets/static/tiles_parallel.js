@@ -36,7 +36,9 @@ export class Parallel {
     place(this.svg, { width, height: TALL, viewBox: `0 0 ${width} ${TALL}` });
     const rows = scene.rows.map((row, at) => [row, at]).filter(([row]) => this.passes(row)).toSorted(([a], [b]) => a.tags.length - b.tags.length || a.shade - b.shade);
     fill(this.lines, ...rows.map(([row, at]) => this.#line(row, at)));
+    const focused = this.axes.contains(document.activeElement) ? document.activeElement.dataset.filter : null;
     fill(this.axes, ...scene.columns.map((column, at) => this.#axis(column, at)));
+    if (focused) [...this.axes.querySelectorAll("[data-filter]")].find((each) => each.dataset.filter === focused)?.focus();
   }
 
   drawHere(line) {
@@ -81,7 +83,7 @@ export class Parallel {
       const value = String(this.#values(name)[tick]);
       const on = kept?.has(value) ?? false;
       const wide = 8 + 6.5 * words.length;
-      const button = svg("g", { class: `wb-t-value${on ? " wb-t-on" : ""}`, tabindex: 0, role: "checkbox", "aria-checked": on, "aria-label": `only ${name} ${words}`, "data-filter": `${name}=${value}`, "data-lm-suppress-shortcuts": "true" },
+      const button = svg("g", { class: `wb-t-value${on ? " wb-t-on" : ""}`, tabindex: 0, role: "checkbox", "aria-checked": String(on), "aria-label": `only ${name} ${words}`, "data-filter": `${name}=${value}`, "data-lm-suppress-shortcuts": "true" },
         svg("rect", { x: x - 5 - wide, y: this.#y(place) - 8, width: wide, height: 16, rx: 3, fill: on ? theme.slate : theme.background, "fill-opacity": on ? 1 : 0.75 }), label);
       const toggle = () => this.#change(() => this.#toggle(name, value));
       button.addEventListener("click", toggle);
@@ -90,7 +92,6 @@ export class Parallel {
         event.preventDefault();
         event.stopPropagation();
         toggle();
-        this.svg.querySelector(`[data-filter="${CSS.escape(`${name}=${value}`)}"]`)?.focus();
       });
       return button;
     });

@@ -14,7 +14,7 @@ export class TilesStudy {
     };
     this.most.addEventListener("change", typed);
     onEnter(this.most, typed);
-    this.part = segmented("What is tried", [["false", "anything"], ["true", "possible defaults"]], (value) => link.set({ applicable: value === "true" }));
+    this.part = segmented("What is tried: anything, or only what could be the default", [["false", "anything"], ["true", "applicable"]], (value) => link.set({ applicable: value === "true" }));
     this.settings = el("div", { className: "wb-t-plan" }, row("Search", this.method), row("Configurations", { node: this.most }), row("Try", this.part));
     this.buttons = el("span", { className: "wb-t-actions" });
     this.bar = el("progress", { max: 1, value: 0, "aria-label": "Trials finished" });

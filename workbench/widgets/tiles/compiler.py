@@ -65,7 +65,7 @@ class Compiler:
         self.on_found: Callable[[Known, list[Resources]], None] = lambda known, found: None
         self.on_change: Callable[[], None] = lambda: None
         self._wanted: tuple[Known, Any] | None = None
-        self._also: tuple[Known, Any] | None = None
+        self._also: deque[tuple[Known, Any]] = deque()
         self._kernel: CompiledKernel | None = None
         self._batch: deque[tuple[Known, Any]] = deque()
         self._scan: deque[tuple[Known, Any]] = deque()
@@ -84,10 +84,11 @@ class Compiler:
         self._wanted = known, config
         self._go()
 
-    def want_also(self, known: Known, config: Any) -> None:
-        """Compile the default that stands beside it, after it."""
-        self._also = known, config
-        self._go()
+    def want_also(self, known: Known, configs: Iterable[Any]) -> None:
+        """Compile those that stand beside it, after it; replaces what stood there before."""
+        self._also = deque((known, config) for config in configs)
+        if self._also:
+            self._go()
 
     def want_nothing(self) -> None:
         """Drop what was wanted: the screen shows something that is known, or cannot run."""
@@ -104,7 +105,8 @@ class Compiler:
     def scan(self, known: Known, configs: Iterable[Any]) -> None:
         """Find those that are in the cache, and compile none; replaces what was looked for before."""
         self._scan = deque((known, config) for config in configs)
-        self._go()
+        if self._scan:
+            self._go()
 
     def batch(self, known: Known, configs: Iterable[Any]) -> None:
         """Compile all of these, after what is on screen."""
@@ -156,8 +158,8 @@ class Compiler:
             kernel, self._kernel = self._kernel, None
             self.codes[kernel.key] = await loop.run_in_executor(self._thread, code_of, kernel)
             return self.on_change()
-        elif self._also is not None:
-            (known, config), self._also = self._also, None
+        elif self._also:
+            known, config = self._also.popleft()
             found = [await loop.run_in_executor(self._thread, known.find, config)]
         elif self._scan:
             known = self._scan[0][0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +53,7 @@ class Known:
     _measured: dict[str, Time] = field(default_factory=dict)
     _modelled: dict[Any, Time] = field(default_factory=dict)
     _promising: list[Any] | None = None
+    _timed: tuple[int, list[Any]] = (-1, [])
 
     def add(self, found: Resources) -> None:
         """Keep what a configuration needs."""
@@ -90,11 +92,12 @@ class Known:
 
     def timed(self) -> list[Any]:
         """Configurations of the kernel that were measured or recorded, fastest first."""
-        names = set(self.space.parameters)
-        keys = {**self.recorded.times, **self._measured}
-        configs = {**self._parsed(), **{config_key(config): config for config in self.space}}
-        found = [configs[key] for key in keys if key in configs and set(configs[key].to_dict()) == names]
-        return sorted(found, key=lambda config: self.time(config).us)
+        if self._timed[0] != self.version:
+            keys = {**self.recorded.times, **self._measured}
+            made = [self.space.make(json.loads(key)) for key in keys]
+            able = [config for config in made if self.space.why_invalid(config) is None]
+            self._timed = self.version, sorted(able, key=lambda config: self.time(config).us)
+        return self._timed[1]
 
     def best(self) -> Any | None:
         """The fastest of those that were measured, or else recorded; None where nothing was."""
@@ -111,14 +114,3 @@ class Known:
         timed = self.timed()
         chosen = list(dict.fromkeys([*timed[: ROWS - 1], self.default, *self._promising]))[:ROWS]
         return sorted(chosen, key=lambda config: (self.time(config).origin == MODELLED, self.time(config).us))
-
-    def _parsed(self) -> dict[str, Any]:
-        """Configurations of records and trials that the space does not list, such as a value that it leaves out."""
-        import json
-
-        made = {}
-        for key in (*self.recorded.times, *self._measured):
-            config = self.space.make(json.loads(key))
-            if self.space.why_invalid(config) is None:
-                made[key] = config
-        return made

@@ -123,7 +123,7 @@ def error_plot(stands: Sequence[Stand]) -> Scatter:
         words = "Errors are known of what was measured or recorded, and nothing of this workload was."
         return Scatter(flat, flat, (), empty=words)
     x = spread("\u00b5s a call", [us for _, us, _ in known], log=True)
-    y = spread("relative error", [error for _, _, error in known if error is not None], form="{:.1e}")
+    y = spread("relative error", [error for _, _, error in known if error is not None], form="{:.2e}")
     points = tuple((row, x.at(us), y.at(error)) for row, us, error in known if error is not None)
     return Scatter(x, y, points, front=pareto([(row, us, error) for row, us, error in known if error is not None]))
 

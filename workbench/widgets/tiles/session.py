@@ -104,7 +104,7 @@ class Session:
         self.state = replace(state, values=values)
         if fresh:
             self._read_journal()
-            self.compiler.scan(known, [config for config in known.rows() if config not in known.resources])
+            self._scan()
         self.look()
 
     def look(self) -> None:
@@ -116,9 +116,9 @@ class Session:
             self.known.add(self.known.find(self.config))
         else:
             self.compiler.want(self.known, self.config)
-        default = self.known.default
-        if default not in self.known.resources and (self.refused or default != self.config):
-            self.compiler.want_also(self.known, default)
+        beside = (self.known.default, self.known.best())
+        lacking = [each for each in beside if each is not None and each not in self.known.resources]
+        self.compiler.want_also(self.known, dict.fromkeys(lacking))
         found = self.resources
         if found is not None and found.kernel is not None:
             self.compiler.count(found.kernel)
@@ -169,6 +169,12 @@ class Session:
                 if known is self.known and study.journal is not None:
                     self.read = Read(study.journal, study.gpu, study.trials, study.result)
                     self.journal_problem = ""
+                    if not study.running:  # its kernels are in the cache now
+                        self._scan()
+                        self.look()
+
+    def _scan(self) -> None:
+        self.compiler.scan(self.known, [each for each in self.known.rows() if each not in self.known.resources])
 
     def _values_for(self, known: Known, options: dict[str, tuple[Value, ...]]) -> dict[str, Value]:
         """The values so far where the workload takes them, else the default's."""
