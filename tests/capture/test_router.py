@@ -19,7 +19,7 @@ def test_workload_is_that_of_records():
         4096,
         192,
         "bf16",
-        "Hy3",
+        "hy3",
     )
     assert router.describe({"m": 64, "k": 4096, "n": 192}) == work
 

@@ -133,7 +133,11 @@ MUTANTS = (
         ("attention_decode(const", "p.v_scale ? __ldcg(p.v_scale + ", "p.k_scale ? __ldcg(p.k_scale + "),
     ),
     _mutant("q scale dropped", ("struct Queries {", "if (p.q_scale)", "if (false)")),
-    _mutant("V scale of the first head", ("attention_decode(const", "(p.v_scale_per_head ? d.kv_head : 0)", "0")),
+    _mutant(
+        "V scale of the first head",
+        ("attention_decode(const", "(p.v_scale_per_head ? word(words, 1) : 0)", "0"),
+        ("attention_decode(const", "(p.v_scale_per_head ? d.kv_head : 0)", "0"),
+    ),
     _mutant(
         "K scales of other tokens",
         ("void slab(", "k_scales[g], high = k_scales[g + 8]", "k_scales[g + 8], high = k_scales[g]"),
@@ -157,7 +161,7 @@ MUTANTS = (
         "NaN guard removed",
         (
             "attention_decode(const",
-            "if (d.length - token < kSlab) clear_tail(here + kSlabBytes, d.length - token, lane);",
+            "if (length - token < kSlab) clear_tail(here + kSlabBytes, length - token, lane);",
             "",
         ),
     ),
@@ -184,8 +188,8 @@ MUTANTS = (
         "queries of the first pass",
         (
             "attention_decode(const",
-            "queries.load(p, d.request, d.kv_head, pass + 1)",
-            "queries.load(p, d.request, d.kv_head, 0)",
+            "queries.load(p, word(words, 0), word(words, 1), pass + 1)",
+            "queries.load(p, word(words, 0), word(words, 1), 0)",
         ),
     ),
     _mutant(
