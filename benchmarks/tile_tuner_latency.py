@@ -1,7 +1,7 @@
 """How long the tile tuner takes from moving a slider to its resources on screen, where the kernel is in the cache.
 
-Opens a real JupyterLab in headless Chromium, has the kernels of two values compiled, and moves the slider between them
-with the arrow keys: once to configurations that the tuner has seen, and once to such as lie only in the cache on disk.
+Opens a real JupyterLab in headless Chromium, with the kernels of some stages in the cache, and moves the slider through
+them. A move ends with the first draw that has the resources of what the slider shows.
 Writes ``docs/performance/tuning_widget.json`` with the date and the machine.
 
     python benchmarks/tile_tuner_latency.py [--moves 60] [--output FILE]
