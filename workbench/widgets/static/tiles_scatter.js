@@ -17,8 +17,9 @@ export class Scatter {
     this.still = svg("g");
     this.mark = svg("g");
     this.svg.append(this.still, this.mark);
+    this.none = el("p", { className: "wb-hint", hidden: true });
     this.card = el("div", { className: "wb-card wb-t-card", hidden: true });
-    this.node = el("section", { className: "wb-t-chart", "data-chart": kind }, el("h4", {}, title, el("span", { className: "wb-muted" }, hint)), this.svg, this.card);
+    this.node = el("section", { className: "wb-t-chart", "data-chart": kind }, el("h4", {}, title, el("span", { className: "wb-muted" }, hint)), this.none, this.svg, this.card);
     this.svg.addEventListener("pointermove", (event) => this.#point(this.#nearest(event)));
     this.svg.addEventListener("pointerleave", () => this.#point(null));
     this.svg.addEventListener("blur", () => this.#point(null));
@@ -36,7 +37,9 @@ export class Scatter {
     this.pointed = null;
     show(this.card, false);
     const { x, y, empty } = this.plot;
-    if (empty) return void fill(this.still, svg("text", { x: 0, y: 40, class: "wb-t-empty" }, empty));
+    fill(this.none, empty);
+    show(this.none, empty !== "");
+    if (empty) return void fill(this.still);
     const lines = y.ticks.map(([at, words]) => svg("g", {}, svg("path", { d: `M${LEFT} ${this.#y(at)}H${width}`, stroke: theme.grid }),
       svg("text", { x: LEFT - 6, y: this.#y(at) + 4, "text-anchor": "end" }, words)));
     const ticks = x.ticks.map(([at, words]) => svg("text", { x: this.#x(at), y: TALL - BOTTOM + 15, "text-anchor": "middle" }, words));

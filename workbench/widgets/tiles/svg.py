@@ -15,8 +15,11 @@ from workbench.widgets.tiles.session import Session
 
 MARGIN, LEFT, GAP = 16, 54, 28
 PLOT, SIDE = 190, 46
-LEAST_WIDTH = 800
+LEAST_WIDTH = 960
 LISTED = 12
+WIDE = 2.4
+"""Width of the column that names what limits an SM, over that of a number."""
+
 BEST = 2
 """Colour class of the best configuration; 0 is the one on screen, ink the default."""
 
@@ -33,7 +36,7 @@ def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> 
     theme
         "light" or "dark".
     width
-        Pixels, at least 800.
+        Pixels, at least 960.
 
     Returns
     -------
@@ -88,11 +91,11 @@ class _Drawing(Pen):
         top = self.y
         self._scatter("occupancy", "Time over occupancy", MARGIN, top, half)
         self._scatter("error", "Error over time", MARGIN + half + GAP, top, half)
-        self.y = top + PLOT + 52
+        self.y = top + PLOT + 68
         self._parallel()
         self._list()
         if verdict := words.verdict(self.session.known):
-            self._paragraph(f"Study: {verdict}", 12)
+            self._paragraph(f"Best against the default: {verdict}", 12)
         for line in self.frame["footer"]:
             self.text(MARGIN, self.y + 11, fit(line, self.width - 2 * MARGIN, 11), fill=self.theme.muted, size=11)
             self.y += 15
@@ -120,10 +123,12 @@ class _Drawing(Pen):
     def _compared(self) -> None:
         """The configuration on screen beside the default and the best."""
         heads = constants()["compared"][2:]
-        first, muted = MARGIN + 300, self.theme.muted
-        step = (self.width - MARGIN - first) / len(heads)
-        for at, head in enumerate(heads):
-            self.text(first + (at + 1) * step, self.y + 10, head, fill=muted, size=11, anchor="end")
+        first, muted = MARGIN + 290, self.theme.muted
+        shares = [WIDE if head == "limited by" else 1.0 for head in heads]
+        step = (self.width - MARGIN - first) / sum(shares)
+        ends = [first + sum(shares[: at + 1]) * step for at in range(len(heads))]
+        for end, head in zip(ends, heads, strict=True):
+            self.text(end, self.y + 10, head, fill=muted, size=11, anchor="end")
         self.y += 16
         for row in self.frame["rows"]:
             self._dot(MARGIN + 5, self.y + 9, row["key"])
@@ -131,7 +136,7 @@ class _Drawing(Pen):
             self.text(MARGIN + 112, self.y + 13, fit(row["differs"], 200, 12), fill=muted)
             for at, cell in enumerate(row["cells"]):
                 said = f"{cell} {row['mark']}" if at == 6 else cell
-                self.text(first + (at + 1) * step, self.y + 13, fit(said, step - 4, 12), anchor="end", bold=at == 6)
+                self.text(ends[at], self.y + 13, fit(said, shares[at] * step - 4, 12), anchor="end", bold=at == 6)
             self.y += 20
         self.y += 14
 
