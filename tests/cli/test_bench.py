@@ -48,13 +48,13 @@ def session(monkeypatch, tmp_path):
         monkeypatch.setattr(attention, "providers_of", lambda *_: list(providers))
         return Session(
             attention.Settings(seed=5, rounds=3, **settings),
-            Environment(gpu="NVIDIA H200", date=datetime.date(2026, 11, 30), sms=132),
-            timer or FakeTimer(),
-            clocks,
-            Store(tmp_path / "store"),
-            references,
-            {("attention_decode", "cuda"): "b" * 64},
-            "cpu",
+            environment=Environment(gpu="NVIDIA H200", date=datetime.date(2026, 11, 30), sms=132),
+            timer=timer or FakeTimer(),
+            read_clocks=clocks,
+            store=Store(tmp_path / "store"),
+            references=references,
+            digests={("attention_decode", "cuda"): "b" * 64},
+            device="cpu",
         )
 
     return make

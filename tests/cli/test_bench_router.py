@@ -32,7 +32,9 @@ def session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RouterSession:
     """A run on the CPU with made-up times."""
     monkeypatch.setattr(router, "MAX_SETS", 2)
     here = Environment(gpu="NVIDIA H200", date=datetime.date(2026, 11, 30), sms=132)
-    return RouterSession(CUBLAS, 9, 5, here, FakeTimer(), store=Store(tmp_path / "store"), device="cpu")
+    return RouterSession(
+        CUBLAS, 9, 5, environment=here, timer=FakeTimer(), store=Store(tmp_path / "store"), device="cpu"
+    )
 
 
 def test_cases_are_every_model_at_every_number_of_tokens() -> None:

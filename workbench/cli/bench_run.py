@@ -2,76 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from rich.table import Table
-
-from workbench.measure import attention, environment, map_build
+from workbench.cli.bench_session import BenchSession, Shown, Step, tools_here
+from workbench.measure import attention, map_build
 from workbench.measure.attention_case import AttentionCase
-from workbench.measure.clocks import ClocksUnreadable, Reader
 from workbench.measure.compare import Outcome
-from workbench.measure.figures import ATTENTION, LARGE_MAP, TASK_MAP, Figure, floor_us, known_gpu, stored_figures
+from workbench.measure.figures import ATTENTION, LARGE_MAP, TASK_MAP, Figure, floor_us, known_gpu
 from workbench.measure.map_build import MapBuild, measure_map
-from workbench.measure.recording import figure_of, record_of
-from workbench.measure.tables import THROTTLED, case_table
-from workbench.measure.timing import GraphTimer, Timer
-from workbench.records import Environment, Store, Workload
+from workbench.measure.tables import case_table
+from workbench.records import Workload
 from workbench.schedule import resolve
 from workbench.workloads import workload as lengths_of
 
-OWN = ("cuda", "triton")
 MAP_POLICIES = ("balanced", "hpc-ops")
 MAP_CTAS_PER_SM = (1, 4)
 
 
-class Shown(NamedTuple):
-    """What is printed when a case is finished."""
-
-    title: str
-    table: Table
-
-
-Step = Callable[[], Shown | None]
-
-
 @dataclass
-class Session:
-    """What a run measures with, and what it found so far.
+class Session(BenchSession):
+    """A run of attention and of its map; see `BenchSession` for the rest.
 
     Attributes
     ----------
     settings : attention.Settings
-    environment : Environment
-    timer : Timer
-    read_clocks : callable, optional
-        None where the clocks cannot be read.
-    store : Store, optional
-        Where records go; None keeps none.
-    references : Store, optional
-        Whose reference figures stand beside the measured ones.
-    digests : dict
-        SHA-256 of our kernels' sources, taken before the first compilation.
-    device : str
-        torch's device.
-    figures : list of Figure
-        In the order measured, references of a case behind it.
     """
 
     settings: attention.Settings
-    environment: Environment
-    timer: Timer
-    read_clocks: Reader | None = None
-    store: Store | None = None
-    references: Store | None = None
-    digests: dict[tuple[str, str], str] = field(default_factory=dict)
-    device: str = "cuda"
-    clocks_problem: str = ""
-    figures: list[Figure] = field(default_factory=list)
-    floors: dict[tuple[str, str], float] = field(default_factory=dict)
-    recorded: int = 0
 
     @classmethod
     def here(cls, settings: attention.Settings, records: str) -> Session:
@@ -83,23 +42,7 @@ class Session:
         records
             Folder of a store, "own", or "none".
         """
-        digests = environment.source_digests()  # before compiling: a later edit would not be what was measured
-        read_clocks, problem = None, ""
-        try:
-            read_clocks = environment.clocks_here()
-        except ClocksUnreadable as error:
-            problem = str(error)
-        store = None if records == "none" else Store() if records == "own" else Store(Path(records))
-        return cls(
-            settings,
-            environment.environment_here(),
-            GraphTimer(),
-            read_clocks,
-            store,
-            Store(),
-            digests,
-            clocks_problem=problem,
-        )
+        return cls(settings, **tools_here(records))
 
     def steps(self, batches: Sequence[AttentionCase], what: Sequence[str]) -> Iterator[Step]:
         """What there is to do, in order; each step measures one case and keeps its records before it returns."""
@@ -134,59 +77,28 @@ class Session:
     def _keep(
         self, case: AttentionCase, outcomes: list[Outcome], workload: Workload, operator: str, title: str
     ) -> Shown:
-        self.clocks_problem = next((o.clocks.problem for o in outcomes if o.clocks.problem), self.clocks_problem)
-        measured = [figure_of(outcome, workload, self.environment, operator=operator) for outcome in outcomes]
-        if self.store is not None:
-            is_map = operator == TASK_MAP
-            how: dict[str, Any] = {
-                "operator": operator,
-                "method": map_build.METHOD if is_map else attention.METHOD,
-                "seed": None if is_map else self.settings.seed,
-                "digests": self.digests,
-            }
-            for outcome in outcomes:
-                record = record_of(outcome, workload, self.environment, **how)
-                if record is not None:
-                    self.store.add(record)
-                    self.recorded += 1
-        beside = self._references(case, operator)
-        self.figures += measured + beside
+        is_map = operator == TASK_MAP
+        how = {
+            "method": map_build.METHOD if is_map else attention.METHOD,
+            "seed": None if is_map else self.settings.seed,
+        }
+        shown = self.keep(outcomes, workload, operator, how) + self.reference_figures(operator, case.name, case.cache)
+        self.figures += shown
         floor = self.floors.get((case.cache, case.name)) if operator == ATTENTION else None
-        return Shown(title, case_table(measured + beside, floor))
+        return Shown(title, case_table(shown, floor))
 
-    def _references(self, case: AttentionCase, operator: str) -> list[Figure]:
-        if self.references is None:
-            return []
-        return stored_figures(
-            self.references,
-            operator=operator,
-            gpu=self.environment.gpu,
-            cases=[case.name],
-            dtypes=[case.cache],
-            kinds=["reference"],
-        )
+    def case_of(self, figure: Figure) -> str:
+        """Case and dtype."""
+        return f"{figure.case} {figure.dtype}".strip()
 
-    def own_faults(self) -> list[Figure]:
-        """Figures of our own kernels that are wrong or failed."""
-        return [f for f in self.figures if f.provider in OWN and f.state in ("wrong", "failed")]
+    def who(self, figure: Figure) -> str:
+        """Provider, policy and variant."""
+        return " ".join(filter(None, (figure.provider, figure.policy, figure.variant)))
 
     def remarks(self) -> Iterator[str]:
         """What the reader of the table has to know, a line each."""
         yield f"\n* fastest measured here. Seed {self.settings.seed}, {self.settings.rounds} replays."
-        throttled = [f for f in self.figures if f.throttled]
-        if throttled:
-            reasons = dict.fromkeys(reason for f in throttled for reason in f.throttled)
-            cases = dict.fromkeys(f"{f.case} {f.dtype}".strip() for f in throttled)
-            yield f"{THROTTLED} (marked !): {', '.join(reasons)} held the clocks down during {', '.join(cases)}."
-        if self.clocks_problem:
-            yield f"Clocks were not read, or not always, so throttling could go unnoticed. {self.clocks_problem}"
-        for figure in self.own_faults():
-            what = " ".join(filter(None, (figure.provider, figure.policy, figure.variant)))
-            yield f"{figure.state.upper()}: {what}, {figure.case} {figure.dtype}: {figure.reason}"
-        missing = dict.fromkeys(f"{f.provider}: {f.reason}" for f in self.figures if f.state == "missing")
-        yield from missing
-        if self.store is not None:
-            yield f"{self.recorded} records kept in {self.store}."
+        yield from self.told()
 
     def document(self) -> dict[str, Any]:
         """Everything as plain data."""
