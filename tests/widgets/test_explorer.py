@@ -75,7 +75,7 @@ def test_arrays_travel_as_bytes_of_the_declared_types():
 
 def test_below_the_widget_is_a_picture_for_readers_without_a_kernel(monkeypatch):
     shown = []
-    monkeypatch.setattr("workbench.widgets.schedule.explorer.display", lambda data, **_: shown.append(data))
+    monkeypatch.setattr("workbench.widgets.base.display", lambda data, **_: shown.append(data))
     explorer = ScheduleExplorer("64x4K", policies={"<img src=x>": lambda *a: 1 // 0}, policy_b="<img src=x>")
     explorer._ipython_display_()
     widget, picture = shown

@@ -21,7 +21,7 @@ from workbench.records import Store, Workload
 from workbench.tables import SGLANG, Choice, DispatchTable, load_table, read_sglang
 from workbench.tune import CrossoverSearch, Traffic, best_choice, recorded_points, regret
 from workbench.widgets.crossover.replies import REPLIES
-from workbench.widgets.crossover.svg import static_html
+from workbench.widgets.still import still_html
 from workbench.workloads import sample_trace, simulate
 
 PROVIDERS = ("hpc", "cublas-fp32", "cublas-tf32", "cublas-bf16")
@@ -33,7 +33,7 @@ def tuner(**settings: object) -> CrossoverTuner:
 
 
 def reply(shown: CrossoverTuner, what: str) -> dict[str, object]:
-    found = REPLIES["file"](shown, {"what": what, "theme": "light", "view": "v"})
+    found, _ = REPLIES["file"](shown, {"what": what, "theme": "light", "view": "v"})
     assert found is not None
     return found
 
@@ -209,7 +209,7 @@ def test_hostile_names_stay_text() -> None:
     svg = shown.to_svg()
     ElementTree.fromstring(svg)
     assert "<script>" not in svg
-    assert "<script>" not in static_html(svg, shown.description, "mark")
+    assert "<script>" not in still_html(shown.title, svg, shown.description, "mark")
     ast.parse(shown.copy_as_code().replace("\x00", ""))
 
 
@@ -294,17 +294,17 @@ def test_every_figure_says_where_it_comes_from() -> None:
 def test_cards() -> None:
     shown = tuner()
     ask = {"view": "v", "scene": shown.scene["number"]}
-    measured = REPLIES["card"](shown, ask | {"m": 128})
+    measured, _ = REPLIES["card"](shown, ask | {"m": 128})
     assert measured is not None
     card = measured["card"]
     assert (card["title"], card["subtitle"]) == ("M = 128", "measured")
     assert card["note"].startswith("cuBLAS TF32 is fastest: +")
     assert [line["provider"] for line in card["lines"]] == ["cublas-bf16", "cublas-tf32", "hpc", "cublas-fp32"]
-    between = REPLIES["card"](shown, ask | {"m": 100})
+    between, _ = REPLIES["card"](shown, ask | {"m": 100})
     assert between is not None
     assert between["card"]["subtitle"].startswith("not measured")
     assert all(line["us"].startswith("~") for line in between["card"]["lines"])
-    outside = REPLIES["card"](shown, ask | {"m": 9_000})
+    outside, _ = REPLIES["card"](shown, ask | {"m": 9_000})
     assert outside is not None
     assert outside["card"]["lines"] == []
     assert REPLIES["card"](shown, {"view": "v", "scene": -1, "m": 1}) is None
@@ -318,7 +318,9 @@ def test_pictures() -> None:
         for row in shown.frame["answer"]["rows"]:
             assert row["cost"] in words
         assert "reference (outside this project" in words
-    assert shown.description in static_html(shown.to_svg(), shown.description, "mark").replace("&#x27;", "'")
+    assert shown.description in still_html(shown.title, shown.to_svg(), shown.description, "mark").replace(
+        "&#x27;", "'"
+    )
 
 
 def test_a_table_made_from_nothing_but_the_figures_is_valid() -> None:

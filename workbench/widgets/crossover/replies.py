@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
+from workbench.widgets.base import Reply
 from workbench.widgets.crossover.exports import sglang_export
 from workbench.widgets.crossover.words import between, card, small_us
 
 if TYPE_CHECKING:
     from workbench.widgets.crossover.tuner import CrossoverTuner
-
-Reply: TypeAlias = dict[str, Any] | None
 
 
 def _set(tuner: CrossoverTuner, message: dict[str, Any]) -> Reply:
@@ -29,7 +28,7 @@ def _card(tuner: CrossoverTuner, message: dict[str, Any]) -> Reply:
     shown = tuner.session.evaluation
     if shown is None or message["scene"] != tuner.scene["number"]:
         return None
-    return {"scene": message["scene"], "card": card(shown.board, max(1, int(message["m"])))}
+    return {"scene": message["scene"], "card": card(shown.board, max(1, int(message["m"])))}, []
 
 
 def _file(tuner: CrossoverTuner, message: dict[str, Any]) -> Reply:
@@ -45,9 +44,9 @@ def _file(tuner: CrossoverTuner, message: dict[str, Any]) -> Reply:
         "save": lambda _: {"notice": [f"Saved as {tuner.save()}.", 'router_gemm(provider="auto") finds it there.']},
     }
     try:
-        return {"what": what, **make[what](message["theme"])}
+        return {"what": what, **make[what](message["theme"])}, []
     except WorkbenchError as error:
-        return {"what": what, "problem": str(error)}
+        return {"what": what, "problem": str(error)}, []
 
 
 def _content(name: str, mime: str, text: str, notice: list[str] | None = None) -> dict[str, Any]:

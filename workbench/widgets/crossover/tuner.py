@@ -8,14 +8,11 @@ explorer's bins are, because there is little to draw: some curves of at most 128
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
-from IPython.display import display
 
 from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.records import Environment, Store
@@ -23,35 +20,25 @@ from workbench.tables import SGLANG, Choice, DispatchTable, module_source, save_
 from workbench.tables.sglang import ThresholdTable
 from workbench.tune import CrossoverSearch, Regret, Settings, Traffic
 from workbench.widgets import assets
+from workbench.widgets.base import Screen, setting
 from workbench.widgets.crossover import frames
 from workbench.widgets.crossover.exports import as_code, sglang_export
 from workbench.widgets.crossover.live import PROVIDERS, Live, Meter
 from workbench.widgets.crossover.replies import REPLIES
 from workbench.widgets.crossover.rule import Pieces
 from workbench.widgets.crossover.session import Session
-from workbench.widgets.crossover.svg import render_svg, static_html
+from workbench.widgets.crossover.svg import render_svg
 from workbench.widgets.crossover.traffic import AnyTraffic
 
 SCRIPTS = (
-    "dom.js", "link.js", "theme.js", "fields.js", "files.js", "crossover_axes.js", "crossover_chart.js",
-    "crossover_rule.js", "crossover_controls.js", "crossover_answer.js", "crossover_files.js", "crossover.js",
+    "dom.js", "link.js", "theme.js", "fields.js", "files.js", "shell.js", "crossover_axes.js",
+    "crossover_chart.js", "crossover_rule.js", "crossover_controls.js", "crossover_answer.js", "crossover_files.js",
+    "crossover.js",
 )  # fmt: skip
 """Files of the browser side, each after those that it imports."""
 
 
-def _setting(name: str) -> Any:
-    """A property that reads a setting and, when set, changes it and redraws every view."""
-
-    def read(self: CrossoverTuner) -> Any:
-        return getattr(self.session.state, name)
-
-    def write(self: CrossoverTuner, value: Any) -> None:
-        self.change(**{name: value})
-
-    return property(read, write, doc=f"The setting ``{name}``; see :class:`CrossoverTuner`.")
-
-
-class CrossoverTuner(anywidget.AnyWidget):
+class CrossoverTuner(Screen):
     """From how many rows on which router product is fastest, and what any other choice costs.
 
     Parameters
@@ -107,9 +94,11 @@ class CrossoverTuner(anywidget.AnyWidget):
     _esm = assets.module(SCRIPTS)
     _css = assets.text("schedule.css") + assets.text("crossover.css")
 
-    frame = traitlets.Dict().tag(sync=True)
+    title = "Crossover tuner"
+    replies = REPLIES
+    session: Session
+
     scene = traitlets.Dict().tag(sync=True)
-    constants = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self,
@@ -126,26 +115,17 @@ class CrossoverTuner(anywidget.AnyWidget):
     ) -> None:
         live = Live(measured_providers, settings, meter, environment)
         self.session = Session(traffic=traffic, in_use=in_use, store=store, live=live, **{"router": router} | changes)
-        self._fault: dict[str, str] | None = None
-        self._number = 0
-        self._ack: dict[str, int] = {}
-        self._mark = f"wb-static-{uuid.uuid4().hex}"
         self._board: object = None
-        super().__init__(
-            constants=frames.constants() | {"picture": self._mark},
-            scene=self._make_scene(),
-            frame=self._make_frame(),
-        )
+        super().__init__(frames.constants())
         live.on_change = self._measured
-        self.on_msg(self._answer)
 
-    router = _setting("router")
-    precision = _setting("precision")
-    figures = _setting("figures")
-    gpu = _setting("gpu")
-    mixed = _setting("mixed")
-    max_batch = _setting("max_batch")
-    providers = _setting("providers")
+    router = setting("router")
+    precision = setting("precision")
+    figures = setting("figures")
+    gpu = setting("gpu")
+    mixed = setting("mixed")
+    max_batch = setting("max_batch")
+    providers = setting("providers")
 
     @property
     def thresholds(self) -> Pieces:
@@ -193,18 +173,6 @@ class CrossoverTuner(anywidget.AnyWidget):
         """What each rule of the table loses against the best choice, cheapest first; only those with a price."""
         prices = self.session.shown().prices
         return {price.key: price.regret for price in prices if price.regret is not None}
-
-    def change(self, **changes: Any) -> None:
-        """Change several settings at once, and redraw every view once.
-
-        Raises
-        ------
-        WorkbenchError
-            A value is not allowed; nothing is changed then.
-        """
-        self.session.change(**changes)
-        self._fault = None
-        self.redraw()
 
     def start(self) -> None:
         """Measure the router here, or go on with it, beside the notebook; `figures` becomes "live".
@@ -276,9 +244,11 @@ class CrossoverTuner(anywidget.AnyWidget):
         self._board = shown.board if shown else None
         return {"number": self._number + 1, **frames.scene_of(self.session)}
 
-    def _make_frame(self) -> dict[str, Any]:
-        self._number += 1
-        return {"number": self._number, "ack": dict(self._ack), **frames.frame_of(self.session, self._fault)}
+    def _first(self) -> dict[str, Any]:
+        return {"scene": self._make_scene(), **super()._first()}
+
+    def _content(self) -> dict[str, Any]:
+        return frames.frame_of(self.session, self._fault)
 
     def _measured(self, fresh: bool) -> None:
         """A step was measured, or the measurement began or ended; `fresh`: the chart is made anew."""
@@ -290,38 +260,20 @@ class CrossoverTuner(anywidget.AnyWidget):
                 self._fault = {"field": "live", "text": str(error)}
         self.redraw()
 
-    def _answer(self, _: object, message: dict[str, Any], __: list[memoryview]) -> None:
-        """Answer one message of a view."""
-        reply = REPLIES[message["kind"]](self, message)
-        if reply is not None:
-            self.send({"kind": message["kind"], "view": message["view"], **reply})
-
     def set_from_view(self, view: str, number: int, changes: dict[str, Any], *, action: str = "") -> None:
-        """Change settings as a view asks; a value that cannot be is shown in the view in words instead."""
-        self._ack[view] = number
-        field = next(iter(changes), "live")
-        try:
+        """Change settings, or measure, as a view asks; what cannot be is shown in the view in words instead."""
+
+        def act() -> None:
             if action == "start":
                 self.start()
             elif action == "cancel":
                 self.cancel()
             self.session.change(**changes)
-            self._fault = None
-        except WorkbenchError as error:
-            self._fault = {"field": field, "text": str(error)}
-        self.redraw()
 
-    def _ipython_display_(self) -> None:
-        """Show the live widget, and below it a picture for whoever opens the saved notebook without its kernel.
+        self._from_view(view, number, next(iter(changes), "live"), act)
 
-        JupyterLab shows an error in place of a widget whose kernel is gone, whatever else its output holds, so the
-        picture is an output of its own; every live view hides it.
-        """
-        bundle = self._repr_mimebundle_()
-        if bundle is not None:
-            display(bundle[0], metadata=bundle[1], raw=True)  # type: ignore[no-untyped-call]
-        words = self.description
-        display({"text/html": static_html(self.to_svg(), words, self._mark), "text/plain": words}, raw=True)  # type: ignore[no-untyped-call]
+    def _picture(self) -> tuple[str, str]:
+        return self.to_svg(), self.description
 
     @property
     def description(self) -> str:

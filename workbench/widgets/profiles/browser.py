@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import os
-import uuid
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import anywidget
-import traitlets
-from IPython.display import display
-
-from workbench.errors import InvalidArgument, RecordError, WorkbenchError
+from workbench.errors import InvalidArgument, RecordError
 from workbench.records import Store
 from workbench.widgets import assets
+from workbench.widgets.base import Screen, setting
 from workbench.widgets.profiles import exports, frames
 from workbench.widgets.profiles.bins import settings_of
 from workbench.widgets.profiles.captures import Capture
@@ -33,9 +27,9 @@ if TYPE_CHECKING:
     from workbench.widgets.schedule.explorer import ScheduleExplorer
 
 SCRIPTS = (
-    "dom.js", "link.js", "theme.js", "fields.js", "files.js", "crossover_axes.js", "profiles_chart.js",
-    "profiles_table.js", "profiles_compare.js", "profiles_bins.js", "profiles_notes.js", "profiles_filters.js",
-    "profiles_files.js", "profiles.js",
+    "dom.js", "link.js", "theme.js", "fields.js", "files.js", "shell.js", "crossover_axes.js",
+    "profiles_chart.js", "profiles_table.js", "profiles_compare.js", "profiles_bins.js", "profiles_notes.js",
+    "profiles_filters.js", "profiles_files.js", "profiles.js",
 )  # fmt: skip
 """Files of the browser side, each after those that it imports."""
 
@@ -44,19 +38,7 @@ Content = TypeVar("Content", str, bytes)
 SETTINGS = tuple(field.name for field in fields(State))
 
 
-def _setting(name: str) -> Any:
-    """A property that reads a setting and, when set, changes it and redraws every view."""
-
-    def read(self: ProfileBrowser) -> Any:
-        return getattr(self.session.state, name)
-
-    def write(self: ProfileBrowser, value: Any) -> None:
-        self.change(**{name: value})
-
-    return property(read, write, doc=f"The setting ``{name}``; see :class:`ProfileBrowser`.")
-
-
-class ProfileBrowser(anywidget.AnyWidget):
+class ProfileBrowser(Screen):
     """Captures of Nsight Compute beside each other: metrics with their noise, ceilings, schedules, notes.
 
     Parameters
@@ -100,8 +82,9 @@ class ProfileBrowser(anywidget.AnyWidget):
     _esm = assets.module(SCRIPTS)
     _css = assets.text("schedule.css") + assets.text("profiles.css")
 
-    frame = traitlets.Dict().tag(sync=True)
-    constants = traitlets.Dict().tag(sync=True)
+    title = "Profile browser"
+    replies = REPLIES
+    session: Session
 
     def __init__(
         self,
@@ -116,27 +99,22 @@ class ProfileBrowser(anywidget.AnyWidget):
             )
         opened = store if isinstance(store, Store) or store is None else Store(store)
         self.session = Session(opened, Notes(), picks=picks, **settings)
-        self._fault: dict[str, str] | None = None
-        self._number = 0
-        self._ack: dict[str, int] = {}
-        self._mark = f"wb-static-{uuid.uuid4().hex}"
-        super().__init__(constants=frames.constants() | {"picture": self._mark}, frame=self._make_frame())
-        self.on_msg(self._answer)
+        super().__init__(frames.constants())
 
-    operator = _setting("operator")
-    case = _setting("case")
-    gpu = _setting("gpu")
-    provider = _setting("provider")
-    policy = _setting("policy")
-    set = _setting("set")
-    config = _setting("config")
-    since = _setting("since")
-    until = _setting("until")
-    metric = _setting("metric")
-    parameter = _setting("parameter")
-    view = _setting("view")
-    sort = _setting("sort")
-    descending = _setting("descending")
+    operator = setting("operator")
+    case = setting("case")
+    gpu = setting("gpu")
+    provider = setting("provider")
+    policy = setting("policy")
+    set = setting("set")
+    config = setting("config")
+    since = setting("since")
+    until = setting("until")
+    metric = setting("metric")
+    parameter = setting("parameter")
+    view = setting("view")
+    sort = setting("sort")
+    descending = setting("descending")
 
     @property
     def captures(self) -> tuple[Capture, ...]:
@@ -161,18 +139,6 @@ class ProfileBrowser(anywidget.AnyWidget):
     def problems(self) -> tuple[str, ...]:
         """Files that were skipped, with the reason."""
         return (*self.session.problems, *self.session.notes.problems)
-
-    def change(self, **changes: Any) -> None:
-        """Change several settings at once, and redraw every view once.
-
-        Raises
-        ------
-        InvalidArgument
-            A value is not allowed; nothing is changed then.
-        """
-        self.session.change(**changes)
-        self._fault = None
-        self.redraw()
 
     def reload(self) -> None:
         """Read the store again, for what was captured or imported since."""
@@ -259,24 +225,8 @@ class ProfileBrowser(anywidget.AnyWidget):
         """Python that opens the same view again."""
         return exports.as_code(self.session.state)
 
-    def redraw(self) -> None:
-        """Send the present screen to every view."""
-        self.frame = self._make_frame()
-
-    def _make_frame(self) -> dict[str, Any]:
-        self._number += 1
-        return {"number": self._number, "ack": dict(self._ack), **frames.frame_of(self.session, self._fault)}
-
-    def _answer(self, _: object, message: dict[str, Any], __: list[memoryview]) -> None:
-        """Answer one message of a view."""
-        reply = REPLIES[message["kind"]](self, message)
-        if reply is not None:
-            content, buffers = reply
-            self.send({"kind": message["kind"], "view": message["view"], **content}, buffers)
-
-    def set_from_view(self, view: str, number: int, changes: dict[str, Any]) -> None:
-        """Change settings as a view asks; a value that cannot be is shown in the view in words instead."""
-        self._from_view(view, number, next(iter(changes), ""), lambda: self.session.change(**changes))
+    def _content(self) -> dict[str, Any]:
+        return frames.frame_of(self.session, self._fault)
 
     def note_from_view(self, view: str, number: int, key: str, text: str) -> None:
         """Keep a note as a view asks."""
@@ -286,35 +236,8 @@ class ProfileBrowser(anywidget.AnyWidget):
         """Read the store again as a view asks."""
         self._from_view(view, number, "store", self.session.reload)
 
-    def _from_view(self, view: str, number: int, field: str, act: Any) -> None:
-        self._ack[view] = number
-        try:
-            act()
-            self._fault = None
-        except WorkbenchError as error:
-            self._fault = {"field": field, "text": str(error)}
-        self.redraw()
-
-    def _ipython_display_(self) -> None:
-        """Show the live widget, and below it a picture for whoever opens the saved notebook without its kernel.
-
-        JupyterLab shows an error in place of a widget whose kernel is gone, whatever else its output holds, so the
-        picture is an output of its own; every live view hides it.
-        """
-        bundle = self._repr_mimebundle_()
-        if bundle is not None:
-            display(bundle[0], metadata=bundle[1], raw=True)  # type: ignore[no-untyped-call]
-        words = f"Profile browser. {sentence(self.session)}"
-        display({"text/html": self._static_html(words), "text/plain": words}, raw=True)  # type: ignore[no-untyped-call]
-
-    def _static_html(self, words: str) -> str:
-        """The screen as an HTML image, which needs no script and passes the filters of untrusted notebooks."""
-        data = base64.b64encode(self.to_svg().encode()).decode()
-        note = "Profile browser as it was when its cell was run. Run the cell again for the live one."
-        return (
-            f'<div class="{self._mark}"><p><small>{note}</small></p>'
-            f'<img alt="{html.escape(words)}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"/></div>'
-        )
+    def _picture(self) -> tuple[str, str]:
+        return self.to_svg(), f"Profile browser. {sentence(self.session)}"
 
 
 def _written(content: Content, path: str | os.PathLike[str] | None) -> Content:

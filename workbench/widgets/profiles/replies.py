@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
+from workbench.widgets.base import Reply
 from workbench.widgets.profiles.bins import Lane
 from workbench.widgets.profiles.frames import legend, rows
 
 if TYPE_CHECKING:
     from workbench.widgets.profiles.browser import ProfileBrowser
-
-Reply: TypeAlias = tuple[dict[str, Any], list[bytes]] | None
 
 
 def _set(browser: ProfileBrowser, message: dict[str, Any]) -> Reply:

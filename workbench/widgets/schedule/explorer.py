@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
-import anywidget
 import numpy as np
 import numpy.typing as npt
-import traitlets
-from IPython.display import display
 
 from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.measure.timeline import Timeline
 from workbench.records import Store
 from workbench.schedule import DecodePlan
 from workbench.widgets import assets
+from workbench.widgets.base import Screen, setting
 from workbench.widgets.colours import THEMES
 from workbench.widgets.schedule import frames
 from workbench.widgets.schedule.batches import Batches, Given
@@ -24,15 +21,14 @@ from workbench.widgets.schedule.export import plans_json, trace_json
 from workbench.widgets.schedule.recorded import Figure
 from workbench.widgets.schedule.replies import REPLIES
 from workbench.widgets.schedule.session import AnyPolicy, Session
-from workbench.widgets.schedule.still import still_picture
 from workbench.widgets.schedule.strip import Strip
 from workbench.widgets.schedule.svg import render_svg
 from workbench.widgets.schedule.timelines import GIVEN, NONE
 
 SCRIPTS = (
     "dom.js", "link.js", "theme.js", "fields.js", "policies.js", "timelines.js", "controls.js", "measured.js",
-    "answer.js", "raster.js", "residual.js", "plot.js", "card.js", "panels.js", "figures.js", "strip.js", "keys.js",
-    "files.js", "schedule.js",
+    "answer.js", "raster.js", "residual.js", "plot.js", "card.js", "panels.js", "figures.js", "strip.js", "shell.js",
+    "keys.js", "files.js", "schedule.js",
 )  # fmt: skip
 """Files of the browser side, each after those that it imports."""
 
@@ -42,19 +38,7 @@ SETTINGS = (
 )  # fmt: skip
 
 
-def _setting(name: str) -> Any:
-    """A property that reads a setting and, when set, changes it and redraws every view."""
-
-    def read(self: ScheduleExplorer) -> Any:
-        return getattr(self.session.state, name)
-
-    def write(self: ScheduleExplorer, value: Any) -> None:
-        self.change(**{name: value})
-
-    return property(read, write, doc=f"The setting ``{name}``; see :class:`ScheduleExplorer`.")
-
-
-class ScheduleExplorer(anywidget.AnyWidget):
+class ScheduleExplorer(Screen):
     """How two scheduling policies fill the CTAs of a decode step, and what each costs over a whole trace.
 
     Parameters
@@ -114,8 +98,9 @@ class ScheduleExplorer(anywidget.AnyWidget):
     _esm = assets.module(SCRIPTS)
     _css = assets.text("schedule.css")
 
-    frame = traitlets.Dict().tag(sync=True)
-    constants = traitlets.Dict().tag(sync=True)
+    title = "Schedule explorer"
+    replies = REPLIES
+    session: Session
 
     def __init__(
         self,
@@ -129,33 +114,27 @@ class ScheduleExplorer(anywidget.AnyWidget):
             known = ", ".join(("workload", *SETTINGS, "policies", "store"))
             raise InvalidArgument(f"ScheduleExplorer takes no {', '.join(unknown)}. It takes {known}.")
         self.session = Session(workload, policies, store, **settings)
-        self._fault: frames.Fault | None = None
         self._pasted = workload if isinstance(workload, str) and not self.session.workload.preset else ""
         self._strip: Strip | None = None
         self._strip_key: tuple[object, ...] = ()
-        self._number = 0
-        self._ack: dict[str, int] = {}
-        fixed = frames.constants() | {"themes": {name: theme.to_dict() for name, theme in THEMES.items()}}
-        self._mark = f"wb-static-{uuid.uuid4().hex}"
-        super().__init__(constants=fixed | {"picture": self._mark}, frame=self._make_frame())
-        self.on_msg(self._answer)
+        super().__init__(frames.constants() | {"themes": {name: theme.to_dict() for name, theme in THEMES.items()}})
 
-    gpu = _setting("gpu")
-    policy_a = _setting("policy_a")
-    policy_b = _setting("policy_b")
-    tile = _setting("tile")
-    ctas_per_sm = _setting("ctas_per_sm")
-    min_process_len = _setting("min_process_len")
-    num_kv_heads = _setting("num_kv_heads")
-    q_len = _setting("q_len")
-    cache = _setting("cache")
-    order = _setting("order")
-    unit = _setting("unit")
-    scale = _setting("scale")
-    strip = _setting("strip")
-    max_batch = _setting("max_batch")
-    step = _setting("step")
-    lanes = _setting("lanes")
+    gpu = setting("gpu")
+    policy_a = setting("policy_a")
+    policy_b = setting("policy_b")
+    tile = setting("tile")
+    ctas_per_sm = setting("ctas_per_sm")
+    min_process_len = setting("min_process_len")
+    num_kv_heads = setting("num_kv_heads")
+    q_len = setting("q_len")
+    cache = setting("cache")
+    order = setting("order")
+    unit = setting("unit")
+    scale = setting("scale")
+    strip = setting("strip")
+    max_batch = setting("max_batch")
+    step = setting("step")
+    lanes = setting("lanes")
 
     @property
     def workload(self) -> Batches:
@@ -252,16 +231,10 @@ class ScheduleExplorer(anywidget.AnyWidget):
         session = self.session
         return trace_json(session.sides, sms=session.state.gpu.sms, measured=session.measured())
 
-    def redraw(self) -> None:
-        """Send the present screen to every view."""
-        self.frame = self._make_frame()
-
-    def _make_frame(self) -> dict[str, Any]:
-        self._number += 1
+    def _content(self) -> dict[str, Any]:
         message = frames.frame(self.session, self._fault, self._pasted)
         strip = self.all_steps() if self._fault is None else None
-        shown = {"key": strip.key, "total": len(strip.steps)} if strip else None
-        return {"number": self._number, "ack": dict(self._ack), "strip": shown, **message}
+        return {"strip": {"key": strip.key, "total": len(strip.steps)} if strip else None, **message}
 
     def all_steps(self) -> Strip | None:
         """The strip of the trace for the present settings, or None without a trace."""
@@ -280,37 +253,19 @@ class ScheduleExplorer(anywidget.AnyWidget):
             self._strip_key = key
         return self._strip
 
-    def _answer(self, _: object, message: dict[str, Any], __: list[memoryview]) -> None:
-        """Answer one message of a view."""
-        reply = REPLIES[message["kind"]](self, message)
-        if reply is not None:
-            content, buffers = reply
-            self.send({"kind": message["kind"], "view": message["view"], **content}, buffers)
-
     def set_from_view(self, view: str, number: int, changes: dict[str, Any]) -> None:
         """Change settings as a view asks; a value that cannot be is shown in the view in words instead."""
-        self._ack[view] = number
         field = next(iter(changes), "")
-        try:
-            if "pasted" in changes:
-                field, self._pasted = "pasted", str(changes.pop("pasted"))
-                changes["workload"] = self._pasted
-            elif "workload" in changes:
-                self._pasted = ""
-            self.session.change(**changes)
-            self._fault = None
-        except WorkbenchError as error:
-            self._fault = frames.Fault.of(field, error)
-        self.redraw()
+        if "pasted" in changes:
+            field, self._pasted = "pasted", str(changes.pop("pasted"))
+            changes["workload"] = self._pasted
+        elif "workload" in changes:
+            self._pasted = ""
+        self._from_view(view, number, field, lambda: self.session.change(**changes))
 
-    def _ipython_display_(self) -> None:
-        """Show the live widget, and below it a picture for whoever opens the saved notebook without its kernel.
+    def _fault_of(self, field: str, error: WorkbenchError) -> frames.Fault:
+        return frames.Fault.of(field, error)
 
-        JupyterLab shows an error in place of a widget whose kernel is gone, whatever else its output holds, so the
-        picture is an output of its own; every live view hides it.
-        """
-        bundle = self._repr_mimebundle_()
-        if bundle is not None:
-            display(bundle[0], metadata=bundle[1], raw=True)  # type: ignore[no-untyped-call]
+    def _picture(self) -> tuple[str, str]:
         scene = self.session.scene()
-        display({"text/html": still_picture(scene, self._mark), "text/plain": scene.description}, raw=True)  # type: ignore[no-untyped-call]
+        return render_svg(scene), scene.description

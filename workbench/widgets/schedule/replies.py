@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from workbench.widgets.base import Reply
 from workbench.widgets.schedule.card import make_card
 from workbench.widgets.schedule.figures import figures_card
 from workbench.widgets.schedule.frames import policy_entry, trace_row
@@ -16,7 +17,6 @@ from workbench.widgets.schedule.timeline_menu import timeline_menu
 if TYPE_CHECKING:
     from workbench.widgets.schedule.explorer import ScheduleExplorer
 
-Reply: TypeAlias = tuple[dict[str, Any], list[bytes]] | None
 
 SLICE_SECONDS = 0.025
 """Time that the kernel spends on the strip before it listens to the view again."""

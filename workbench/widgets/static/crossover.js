@@ -2,7 +2,7 @@
 
 import { el, show } from "./dom.js";
 import { Link } from "./link.js";
-import { watchTheme } from "./theme.js";
+import { Help, Shell } from "./shell.js";
 import { Chart } from "./crossover_chart.js";
 import { Rule } from "./crossover_rule.js";
 import { CrossoverControls } from "./crossover_controls.js";
@@ -20,55 +20,31 @@ const KEYS = [
 
 function render({ model, el: host }) {
   const constants = model.get("constants");
-  let theme = null;
-  let width = 0;
   let drawn = "";
-  const link = new Link(model, () => draw());
+  const link = new Link(model, () => shell.draw(), "crossover tuner");
   const controls = new CrossoverControls(link, constants);
   const answer = new CrossoverAnswer(link);
   const chart = new Chart(link, `wb-undecided-${link.view}`);
   const rule = new Rule(link, chart);
-  const files = new CrossoverFiles(link, () => theme.name);
-  const slow = el("span", { className: "wb-status", role: "status", hidden: true }, "waiting for the kernel");
-  const lost = el("span", { className: "wb-status wb-lost", role: "alert", hidden: true }, "no kernel behind this view: run its cell again");
-  const help = el("div", { className: "wb-help", role: "dialog", "aria-label": "Shortcuts", hidden: true }, el("h4", {}, "Shortcuts"),
-    el("button", { type: "button", className: "wb-close", "aria-label": "Close", on: { click: () => toggle(false) } }, "\u00d7"),
-    el("dl", {}, ...KEYS.flatMap(([keys, words]) => [el("dt", {}, ...keys.split(" ").map((key) => el("kbd", {}, key))), el("dd", {}, words)])),
-    el("p", { className: "wb-muted" }, "Drag a threshold to see its price. Click a piece of the rule to change it."));
-  const button = el("button", { type: "button", className: "wb-quiet", on: { click: () => toggle(help.hidden) } }, "Shortcuts ", el("kbd", {}, "?"));
+  const files = new CrossoverFiles(link, () => shell.theme.name);
+  const help = new Help(KEYS, "Drag a threshold to see its price. Click a piece of the rule to change it.");
   const main = el("div", { className: "wb-main" }, files.notice, answer.node, chart.node);
   chart.node.append(rule.node);
   const root = el("div", { className: "wb-explorer wb-crossover", role: "region", "aria-label": "Crossover tuner" });
-  root.append(
-    el("header", { className: "wb-header" }, el("b", {}, "Crossover"), answer.header, el("span", { className: "wb-right" }), slow, lost, files.node, button),
-    el("div", { className: "wb-body" }, controls.node, main),
-    el("footer", { className: "wb-footer" }, answer.footer), help);
-  // The picture for readers without a kernel is not for those who see this view.
-  host.append(el("style", {}, `.jp-OutputArea-child:has(.${constants.picture}), .${constants.picture} { display: none; }`), root);
-  link.onSlow = (waiting) => show(slow, waiting);
-  link.onLost = () => {
-    show(slow, false);
-    show(lost, true);
-  };
-
-  function toggle(open) {
-    show(help, open);
-    (open ? help.querySelector("button") : button).focus();
-  }
+  const shell = new Shell(root, link, constants, {
+    below: { "wb-narrow": NARROW, "wb-tight": TIGHT }, leastRoom: 420, colours: ({ requests }) => ({ "request-0": requests[0] }), draw,
+  });
 
   root.addEventListener("keydown", (event) => {
     if (event.target.matches("input[type=text], select")) return;
-    if (event.key === "?") toggle(help.hidden);
-    else if (event.key === "Escape" && !help.hidden) toggle(false);
+    if (event.key === "?") help.toggle();
+    else if (event.key === "Escape" && help.open) help.toggle(false);
     else return;
     event.preventDefault();
     event.stopPropagation();
   });
 
-  function draw() {
-    if (!theme || width === 0) return;
-    const started = performance.now();
-    const frame = link.frame;
+  function draw(frame, theme, width) {
     const { scene, styles, number } = model.get("scene");
     const key = `${number} ${width} ${theme.name}`;
     show(chart.node, scene !== null && frame.answer !== null);
@@ -82,30 +58,13 @@ function render({ model, el: host }) {
       chart.drawLost(frame.answer.lost, frame.answer.lost_note);
       rule.draw(frame.answer);
     }
-    root.dataset.frame = frame.number;
-    root.dispatchEvent(new CustomEvent("wb-drawn", { detail: { number: frame.number, started, ended: performance.now() } }));
   }
 
-  const unwatch = watchTheme(root, constants.themes, (chosen) => {
-    theme = chosen;
-    root.style.setProperty("--wb-request-0", theme.requests[0]);
-    draw();
+  shell.open(host, {
+    title: "Crossover", facts: answer.header, tools: [files.node, help.button], side: controls.node, main,
+    footer: el("footer", { className: "wb-footer" }, answer.footer), help: help.node,
   });
-  const resized = new ResizeObserver(() => {
-    root.classList.toggle("wb-narrow", root.clientWidth < NARROW);
-    root.classList.toggle("wb-tight", root.clientWidth < TIGHT);
-    const style = getComputedStyle(main);
-    const room = Math.floor(Math.max(main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), 420));
-    if (room === width) return;
-    width = room;
-    draw();
-  });
-  resized.observe(root);
-  return () => {
-    resized.disconnect();
-    unwatch();
-    link.close();
-  };
+  return () => shell.close();
 }
 
 export default { render };

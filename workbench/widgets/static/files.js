@@ -1,40 +1,42 @@
-// The export menu. Python writes every file; the browser only turns the SVG into pixels for a PNG.
+// The export menu that the widgets share. Python writes every file; the browser only turns the SVG into pixels for a PNG.
 
 import { el, fill, show } from "./dom.js";
+import { typed } from "./link.js";
 
-const ITEMS = [
-  ["png", "Picture (PNG)"], ["svg", "Picture (SVG)"], ["plans", "Plans and metrics (JSON)"],
-  ["trace", "Timeline (Chrome, Perfetto)"], ["code", "Copy as code"],
-];
 const PNG_SCALE = 2;
 
 export class Files {
-  constructor(link, themeName) {
+  // `items`: pairs of a kind of file and its words; `about`: an element above them.
+  constructor(link, themeName, items, about = null) {
     this.link = link;
     this.status = el("span", { className: "wb-status", role: "status" });
-    const item = ([what, label]) =>
-      el("button", { type: "button", role: "menuitem", "data-export": what, on: { click: () => this.#ask(what, themeName()) } }, label);
-    this.list = el("div", { className: "wb-export-list", role: "menu", hidden: true }, ...ITEMS.map(item));
+    this.items = items.map(([what, label]) =>
+      el("button", { type: "button", role: "menuitem", "data-export": what, on: { click: () => this.#ask(what, themeName()) } }, label));
+    this.list = el("div", { className: "wb-export-list", role: "menu", hidden: true }, about, ...this.items);
     this.button = el("button", { type: "button", "aria-haspopup": "menu", "aria-expanded": false, on: { click: () => this.#open(this.list.hidden) } }, "Export \u25be");
     this.node = el("span", { className: "wb-export" }, this.status, this.button, this.list);
     this.list.addEventListener("keydown", (event) => this.#key(event));
     this.node.addEventListener("focusout", (event) => !this.node.contains(event.relatedTarget) && this.#open(false));
-    link.listen("file", (content) => this.#arrived(content));
+    link.listen("file", (content, buffers) => this.#arrived(content, buffers));
+  }
+
+  // What Python says beside a file, or in place of one.
+  tell({ problem }) {
+    if (problem) this.#say(problem);
   }
 
   #open(open) {
     show(this.list, open);
     this.button.setAttribute("aria-expanded", open);
-    if (open) this.list.firstChild.focus();
+    if (open) this.items[0].focus();
   }
 
   #key(event) {
-    const items = [...this.list.children];
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.key === "Escape") {
       this.#open(false);
       this.button.focus();
-    } else if (by) items[(items.indexOf(event.target) + by + items.length) % items.length].focus();
+    } else if (by) this.items[(this.items.indexOf(event.target) + by + this.items.length) % this.items.length].focus();
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -46,8 +48,10 @@ export class Files {
     this.link.ask("file", { what, theme });
   }
 
-  async #arrived({ what, name, mime, text, problem }) {
-    if (problem) return this.#say(problem);
+  async #arrived(content, buffers) {
+    this.tell(content);
+    const { what, name, mime, text, problem } = content;
+    if (problem || name === undefined) return undefined;
     if (what === "code") {
       try {
         await navigator.clipboard.writeText(text);
@@ -56,7 +60,7 @@ export class Files {
         return this.#download(name, new Blob([text], { type: mime })); // no clipboard here: a file instead
       }
     }
-    const blob = new Blob([text], { type: mime });
+    const blob = new Blob([text ?? typed(Uint8Array, buffers[0])], { type: mime });
     return this.#download(name, what === "png" ? await toPng(blob) : blob);
   }
 

@@ -1,6 +1,7 @@
 // Keys that work anywhere in the widget, and the card that lists them.
 
-import { el, isTyping, show } from "./dom.js";
+import { isTyping } from "./dom.js";
+import { Help } from "./shell.js";
 
 const LIST = [
   ["\u2190 \u2192", "next CTA (in a chart)"], ["\u2191 \u2193", "chunk in the CTA"], ["Enter", "select the chunk's request"],
@@ -12,12 +13,7 @@ const LIST = [
 
 export class Keys {
   constructor(root, link, constants, { panels, strip, timelines, figures }) {
-    const list = LIST.flatMap(([keys, text]) => [el("dt", {}, ...keys.split(" ").map((key) => el("kbd", {}, key))), el("dd", {}, text)]);
-    const close = el("button", { type: "button", className: "wb-close", "aria-label": "Close", on: { click: () => this.toggle(false) } }, "\u00d7");
-    this.help = el("div", { className: "wb-help", role: "dialog", "aria-label": "Shortcuts", hidden: true },
-      el("h4", {}, "Shortcuts"), close, el("dl", {}, ...list),
-      el("p", { className: "wb-muted" }, "Drag across the bins to zoom, across the trace to compare a range. Click a chunk to select its request."));
-    this.button = el("button", { type: "button", className: "wb-quiet", on: { click: () => this.toggle() } }, "Shortcuts ", el("kbd", {}, "?"));
+    this.help = new Help(LIST, "Drag across the bins to zoom, across the trace to compare a range. Click a chunk to select its request.");
     const cycle = (name, options) => {
       const values = options.map(([value]) => value);
       const next = values[(values.indexOf(link.frame.settings[name]) + 1) % values.length];
@@ -28,7 +24,7 @@ export class Keys {
       t: () => timelines.next(), m: () => link.frame.scene.measured.length && cycle("lanes", constants.lanes), r: () => figures.toggle(),
       z: () => panels.zoomToSelection(), "+": () => panels.zoomBy(0.5), "=": () => panels.zoomBy(0.5), "-": () => panels.zoomBy(2),
       "[": () => strip.move(-1), "]": () => strip.move(1), p: () => strip.bad(-1), n: () => strip.bad(1), " ": () => strip.play(),
-      "?": () => this.toggle(), Escape: () => (this.help.hidden ? panels.clear() : this.toggle(false)),
+      "?": () => this.help.toggle(), Escape: () => (this.help.open ? this.help.toggle(false) : panels.clear()),
     };
     root.addEventListener("keydown", (event) => {
       const action = actions[event.key];
@@ -40,11 +36,5 @@ export class Keys {
       event.stopPropagation();
       action();
     });
-  }
-
-  toggle(open = this.help.hidden) {
-    show(this.help, open);
-    if (open) this.help.querySelector("button").focus();
-    else this.button.focus();
   }
 }

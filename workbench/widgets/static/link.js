@@ -3,7 +3,9 @@
 const SLOW_MS = 1500;
 
 export class Link {
-  constructor(model, onFrame) {
+  // `name` is whose view it is, for what is written to the console.
+  constructor(model, onFrame, name = "widget") {
+    this.name = name;
     this.model = model;
     this.view = crypto.randomUUID ? crypto.randomUUID() : String(Math.random());
     this.number = 0;
@@ -65,7 +67,7 @@ export class Link {
     try {
       this.model.send({ ...message, view: this.view });
     } catch (error) {
-      console.warn("schedule explorer:", error);
+      console.warn(`${this.name}:`, error);
       clearTimeout(this.timer);
       Object.assign(this, { lost: true, waiting: [] });
       this.onLost();

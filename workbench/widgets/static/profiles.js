@@ -2,7 +2,7 @@
 
 import { el, fill, show } from "./dom.js";
 import { Link } from "./link.js";
-import { watchTheme } from "./theme.js";
+import { Help, Shell } from "./shell.js";
 import { ProfileChart } from "./profiles_chart.js";
 import { ProfileTable } from "./profiles_table.js";
 import { Compare, Legend } from "./profiles_compare.js";
@@ -20,9 +20,7 @@ const KEYS = [
 
 function render({ model, el: host }) {
   const constants = model.get("constants");
-  let theme = null;
-  let width = 0;
-  const link = new Link(model, () => draw());
+  const link = new Link(model, () => shell.draw(), "profile browser");
   const filters = new Filters(link);
   const table = new ProfileTable(link, constants);
   const legend = new Legend(link);
@@ -30,7 +28,7 @@ function render({ model, el: host }) {
   const chart = new ProfileChart();
   const schedules = new Schedules(link);
   const notes = new Notes(link);
-  const files = new ProfileFiles(link, () => theme.name);
+  const files = new ProfileFiles(link, () => shell.theme.name);
   table.clear = () => filters.clear();
   const parts = { compare: compare.node, roofline: chart.node, parameter: chart.node, schedule: schedules.node, notes: notes.node };
   const tabs = constants.views.map(([name, title]) => el("button", { type: "button", role: "tab", "data-view": name, on: { click: () => link.set({ view: name }) } }, title));
@@ -52,29 +50,13 @@ function render({ model, el: host }) {
   const facts = el("div", { className: "wb-facts" });
   const footer = el("footer", { className: "wb-footer" });
   const again = el("button", { type: "button", className: "wb-quiet", title: "Read the store again", on: { click: () => reload() } }, "Reload ", el("kbd", {}, "r"));
-  const slow = el("span", { className: "wb-status", role: "status", hidden: true }, "waiting for the kernel");
-  const lost = el("span", { className: "wb-status wb-lost", role: "alert", hidden: true }, "no kernel behind this view: run its cell again");
-  const help = el("div", { className: "wb-help", role: "dialog", "aria-label": "Shortcuts", hidden: true }, el("h4", {}, "Shortcuts"),
-    el("button", { type: "button", className: "wb-close", "aria-label": "Close", on: { click: () => toggle(false) } }, "\u00d7"),
-    el("dl", {}, ...KEYS.flatMap(([keys, words]) => [el("dt", {}, ...keys.split(" ").map((key) => el("kbd", {}, key))), el("dd", {}, words)])));
-  const button = el("button", { type: "button", className: "wb-quiet", on: { click: () => toggle(help.hidden) } }, "Shortcuts ", el("kbd", {}, "?"));
+  const help = new Help(KEYS);
   const content = el("div", {}, table.node, legend.node, bar, view);
   const main = el("div", { className: "wb-main" }, sentence, empty, content);
-  const root = el("div", { className: "wb-explorer wb-profiles", role: "region", "aria-label": "Profile browser" },
-    el("header", { className: "wb-header" }, el("b", {}, "Profiles"), facts, el("span", { className: "wb-right" }), slow, lost, again, files.node, button),
-    el("div", { className: "wb-body" }, filters.node, main), footer, help);
-  // The picture for readers without a kernel is not for those who see this view.
-  host.append(el("style", {}, `.jp-OutputArea-child:has(.${constants.picture}), .${constants.picture} { display: none; }`), root);
-  link.onSlow = (waiting) => show(slow, waiting);
-  link.onLost = () => {
-    show(slow, false);
-    show(lost, true);
-  };
-
-  function toggle(open) {
-    show(help, open);
-    (open ? help.querySelector("button") : button).focus();
-  }
+  const root = el("div", { className: "wb-explorer wb-profiles", role: "region", "aria-label": "Profile browser" });
+  const shell = new Shell(root, link, constants, {
+    below: { "wb-narrow": NARROW }, leastRoom: 400, colours: ({ requests }) => ({ "request-0": requests[0] }), draw,
+  });
 
   function reload() {
     schedules.forget();
@@ -84,8 +66,8 @@ function render({ model, el: host }) {
   root.addEventListener("keydown", (event) => {
     if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey) return;
     const at = "12345".indexOf(event.key);
-    if (event.key === "?") toggle(help.hidden);
-    else if (event.key === "Escape" && !help.hidden) toggle(false);
+    if (event.key === "?") help.toggle();
+    else if (event.key === "Escape" && help.open) help.toggle(false);
     else if (event.key === "Escape") link.set({ picks: [] });
     else if (event.key === "r") reload();
     else if (event.key === "/") filters.focus();
@@ -99,10 +81,7 @@ function render({ model, el: host }) {
     return el("div", {}, el("p", {}, words), el("pre", {}, el("code", {}, code), el("button", { type: "button", className: "wb-quiet", on: { click: (event) => copyText(code, event.target) } }, "copy")));
   }
 
-  function draw() {
-    if (!theme || width === 0) return;
-    const started = performance.now();
-    const frame = link.frame;
+  function draw(frame, theme, width) {
     const open = frame.settings.view;
     const nothing = frame.empty.length > 0;
     fill(facts, ...frame.facts.map((fact) => el("span", {}, fact)));
@@ -133,29 +112,12 @@ function render({ model, el: host }) {
       else if (open === "notes") notes.show(frame, theme);
       else chart.draw(frame.view.chart, theme, width);
     }
-    root.dataset.frame = frame.number;
-    root.dispatchEvent(new CustomEvent("wb-drawn", { detail: { number: frame.number, started, ended: performance.now() } }));
   }
 
-  const unwatch = watchTheme(root, constants.themes, (chosen) => {
-    theme = chosen;
-    root.style.setProperty("--wb-request-0", theme.requests[0]);
-    draw();
+  shell.open(host, {
+    title: "Profiles", facts, tools: [again, files.node, help.button], side: filters.node, main, footer, help: help.node,
   });
-  const resized = new ResizeObserver(() => {
-    root.classList.toggle("wb-narrow", root.clientWidth < NARROW);
-    const style = getComputedStyle(main);
-    const room = Math.floor(Math.max(main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), 400));
-    if (room === width) return;
-    width = room;
-    draw();
-  });
-  resized.observe(root);
-  return () => {
-    resized.disconnect();
-    unwatch();
-    link.close();
-  };
+  return () => shell.close();
 }
 
 export default { render };
