@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import math
 from collections.abc import Sequence
 
@@ -14,13 +12,12 @@ from workbench.widgets.crossover.scene import Curve, Scene, Zone, make_scene, zo
 from workbench.widgets.crossover.session import Evaluation, Session
 from workbench.widgets.crossover.styles import Style, style_of, title_of
 from workbench.widgets.crossover.words import rows
-from workbench.widgets.schedule.svg_pen import Pen, clean, fit, text_width
+from workbench.widgets.schedule.svg_pen import Pen, fit, text_width
 
 MARGIN, LEFT, RIGHT = 16, 62, 176
 PLOT, STRIP, LANE = 280, 16, 44
 LEAST_WIDTH = 720
 LINE = 15
-FONT = "Inter, ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 
 
 def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> str:
@@ -41,26 +38,6 @@ def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> 
         One ``<svg>`` element with ``viewBox``, ``role="img"``, a title and a description.
     """
     return _Drawing(session, theme, max(width, LEAST_WIDTH)).document()
-
-
-def static_html(svg: str, words: str, mark: str) -> str:
-    """A screen as an HTML image, which needs no script and passes the filters of untrusted notebooks.
-
-    Parameters
-    ----------
-    svg
-        Of `render_svg`.
-    words
-        The screen in words, for who does not see it.
-    mark
-        Class of the element; a live view hides it.
-    """
-    data = base64.b64encode(svg.encode()).decode()
-    note = "Crossover tuner as it was when its cell was run. Run the cell again for the live one."
-    return (
-        f'<div class="{mark}"><p><small>{note}</small></p>'
-        f'<img alt="{html.escape(words)}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"/></div>'
-    )
 
 
 class _Drawing(Pen):
@@ -85,35 +62,16 @@ class _Drawing(Pen):
             words = header
         else:
             words = "".join(run["text"] for run in self.frame["answer"]["sentence"])
-            self._paragraph(words, 14)
+            self.paragraph(words, 14, margin=MARGIN, below=12)
             self._table(shown)
             self._chart(shown)
             self._footer()
-        height = self.y + MARGIN
-        head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
-            f'height="{height:.0f}" role="img" font-family="{FONT}" font-size="12">'
-        )
-        title = f"<title>Crossover tuner, {clean(header)}</title><desc>{clean(words)}</desc>"
         line = f'<path d="M0 0V6" stroke="{self.theme.muted}" stroke-width="1.4"/>'
         hatch = (
             f'<defs><pattern id="undecided" width="6" height="6" patternUnits="userSpaceOnUse" '
             f'patternTransform="rotate(45)">{line}</pattern></defs>'
         )
-        back = f'<rect width="100%" height="100%" fill="{self.theme.background}"/>'
-        return "\n".join([head, title, hatch, back, *self.parts, "</svg>"])
-
-    def _paragraph(self, words: str, size: float) -> None:
-        line = ""
-        for word in words.split(" "):
-            longer = f"{line} {word}".strip()
-            if text_width(longer, size) > self.width - 2 * MARGIN and line:
-                self.text(MARGIN, self.y + size, line, size=size)
-                self.y += size + 5
-                longer = word
-            line = longer
-        self.text(MARGIN, self.y + size, line, size=size)
-        self.y += size + 12
+        return self.finished(f"Crossover tuner, {header}", words, margin=MARGIN, defs=hatch)
 
     def _table(self, shown: Evaluation) -> None:
         model = parse_shape(self.session.state.router)[2]

@@ -14,7 +14,7 @@ from workbench.widgets.profiles.roofline import roofline
 from workbench.widgets.profiles.session import LETTERS, Session
 from workbench.widgets.profiles.svg_chart import draw_chart
 from workbench.widgets.profiles.words import EMPTY, cautions, difference_words, sentence
-from workbench.widgets.schedule.svg_pen import Pen, clean, fit, text_width
+from workbench.widgets.schedule.svg_pen import Pen, fit, text_width
 
 MARGIN, LINE, LEAST_WIDTH = 16, 18, 720
 LISTED = 12
@@ -23,8 +23,6 @@ LISTED = 12
 NOISE = {"within": "  within noise", "unknown": "  noise ?"}
 MOST_PIECES = 6000
 """Beyond, the picture of a schedule would be megabytes; it is left to the live view."""
-
-FONT = "Inter, ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 
 
 def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> str:
@@ -67,26 +65,10 @@ class _Drawing(Pen):
             self._view()
         else:
             self._help()
-        height = self.y + MARGIN
-        opening = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
-            f'height="{height:.0f}" role="img" font-family="{FONT}" font-size="12">'
-        )
-        title = f"<title>Profile browser, {clean(head)}</title><desc>{clean(words)}</desc>"
-        back = f'<rect width="100%" height="100%" fill="{self.theme.background}"/>'
-        return "\n".join([opening, title, back, *self.parts, "</svg>"])
+        return self.finished(f"Profile browser, {head}", words, margin=MARGIN)
 
     def _paragraph(self, words: str, size: float, fill: str = "") -> None:
-        line = ""
-        for word in words.split(" "):
-            longer = f"{line} {word}".strip()
-            if text_width(longer, size) > self.width - 2 * MARGIN and line:
-                self.text(MARGIN, self.y + size, line, size=size, fill=fill)
-                self.y += size + 5
-                longer = word
-            line = longer
-        self.text(MARGIN, self.y + size, line, size=size, fill=fill)
-        self.y += size + 10
+        self.paragraph(words, size, margin=MARGIN, below=10, fill=fill)
 
     def _help(self) -> None:
         for what, code in EMPTY:

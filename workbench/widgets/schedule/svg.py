@@ -18,12 +18,11 @@ from workbench.widgets.schedule.panel import Panel
 from workbench.widgets.schedule.scene import Scene
 from workbench.widgets.schedule.sentence import HEADINGS, Row
 from workbench.widgets.schedule.svg_measured import measured_table, residual_strip
-from workbench.widgets.schedule.svg_pen import ADVANCE, Pen, clean, fit, text_width
+from workbench.widgets.schedule.svg_pen import ADVANCE, FONT, Pen, clean, fit, text_width
 
 LEFT, RIGHT, MARGIN = 40, 158, 16
 SILHOUETTE = 40
 HEAD = 18
-FONT = "Inter, ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 DASHES = {"mean": "5 3", "bound": "1 2", "other": "", "modelled": "", "makespan": "", "last": ""}
 FAINT = ("other", "modelled")
 """Lines beside which the panel's own stand out."""

@@ -6,6 +6,8 @@ from xml.sax.saxutils import escape
 
 from workbench.widgets.colours import Theme
 
+FONT = "Inter, ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+
 # Average advance of a character over its font size, for deciding whether a label fits.
 ADVANCE = 0.58
 
@@ -51,6 +53,43 @@ class Pen:
         """A straight line; ``dash`` as SVG has it."""
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
         self.parts.append(f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{stroke}" fill="none"{dashed}/>')
+
+    def paragraph(self, words: str, size: float, *, margin: float, below: float, fill: str = "") -> None:
+        """Words from where the next thing begins, in as many lines as they need between the margins.
+
+        Parameters
+        ----------
+        words
+        size
+            Of the font, pixels.
+        margin
+            Pixels on either side.
+        below
+            Pixels between the last baseline and the next thing.
+        fill
+            Colour; that of ink if empty.
+        """
+        line = ""
+        for word in words.split(" "):
+            longer = f"{line} {word}".strip()
+            if text_width(longer, size) > self.width - 2 * margin and line:
+                self.text(margin, self.y + size, line, size=size, fill=fill)
+                self.y += size + 5
+                longer = word
+            line = longer
+        self.text(margin, self.y + size, line, size=size, fill=fill)
+        self.y += size + below
+
+    def finished(self, title: str, description: str, *, margin: float, defs: str = "") -> str:
+        """The document that the elements so far make; ``defs`` are elements that others refer to."""
+        height = self.y + margin
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
+            f'height="{height:.0f}" role="img" font-family="{FONT}" font-size="12">'
+        )
+        named = f"<title>{clean(title)}</title><desc>{clean(description)}</desc>"
+        back = f'<rect width="100%" height="100%" fill="{self.theme.background}"/>'
+        return "\n".join([head, named, *filter(None, [defs]), back, *self.parts, "</svg>"])
 
     def badge(self, x: float, y: float, key: str) -> None:
         """The letter of a policy in a box."""
