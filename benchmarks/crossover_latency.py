@@ -27,7 +27,8 @@ from workbench import settings  # noqa: E402
 
 NOTEBOOK = """
 from workbench import CrossoverTuner
-tuner = CrossoverTuner("longcat-chat", precision="tf32", traffic="{traffic}")
+tuner = CrossoverTuner("longcat-chat", precision="tf32", traffic="{traffic}", providers=("hpc", "cublas-tf32"))
+tuner.thresholds = [(0, "cublas-tf32"), (64, "hpc")]
 tuner
 """
 TRAFFICS = ("sample", "even")
