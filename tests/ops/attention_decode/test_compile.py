@@ -30,7 +30,7 @@ def shape(row: dict[str, Any]) -> AttentionShape:
 
 
 def config(row: dict[str, Any]) -> AttentionConfig:
-    return AttentionConfig(warps=row["warps"], stages=row["stages"], ctas_per_sm=row["ctas_per_sm"])
+    return AttentionConfig(**{name: row[name] for name in ("warps", "stages", "ctas_per_sm", "prefetch")})
 
 
 COVER = [
@@ -44,6 +44,7 @@ COVER = [
             "warps": PARAMETERS["warps"],
             "stages": PARAMETERS["stages"],
             "ctas_per_sm": PARAMETERS["ctas_per_sm"],
+            "prefetch": PARAMETERS["prefetch"],
             "timeline": (False, True),
         },
         lambda row: config(row).why_invalid(shape(row)) is None,

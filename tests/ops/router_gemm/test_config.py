@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
+from tests.pairwise import pairwise
 from workbench.errors import InvalidArgument
+from workbench.gpu.ahead import compile_ahead
 from workbench.ops.router_gemm import RouterConfig, cuda
-from workbench.ops.router_gemm.config import COLUMNS, PARAMETERS, SHARED_LIMIT, most_stages, space
+from workbench.ops.router_gemm.config import COLUMNS, PARAMETERS, SHARED_LIMIT, TERMS, most_stages, space
+from workbench.ops.router_gemm.tuned import shipped
 
 GOOD = RouterConfig(tile_m=64, tile_n=48, stages=4, split_k=2)
 
@@ -79,6 +84,36 @@ def test_a_grid_is_a_cluster_a_tile_or_goes_round_the_sms() -> None:
     assert cuda.grid(replace(GOOD, split_k=1, multicast=2), 100_000, 48, 133) == 132
 
 
+COMPILED = ("tile_m", "tile_n", "stages", "split_k", "multicast", "promote")
+"""Parameters that a kernel is compiled for; the others only say how it is launched."""
+
+
+def configured(row: dict[str, Any]) -> RouterConfig:
+    return RouterConfig(**{name: row[name] for name in COMPILED})
+
+
+COVER = [
+    (configured(row), row["terms"], row["out_dtype"])
+    for row in pairwise(
+        {
+            **{name: PARAMETERS[name] for name in COMPILED},
+            "terms": tuple(TERMS),
+            "out_dtype": (torch.float32, torch.bfloat16),
+        },
+        lambda row: configured(row).why_invalid(row["terms"]) is None,
+    )
+]
+
+
+def test_a_pairwise_cover_compiles() -> None:
+    compile_ahead([cuda.job(*each) for each in COVER])
+    for config, terms, out_dtype in COVER:
+        facts = cuda.compiled(config, terms, out_dtype).facts
+        assert facts.max_threads == config.threads
+        # A 128 x 128 tile may put a counter or two on the stack; the sums never.
+        assert facts.stack_bytes <= 8, config
+
+
 @pytest.mark.parametrize("terms", [2, 3])
 def test_kernels_of_the_space_compile_without_spills(terms: int) -> None:
     """A sample of it."""
@@ -86,3 +121,12 @@ def test_kernels_of_the_space_compile_without_spills(terms: int) -> None:
         facts = cuda.compiled(config, terms).facts
         assert facts.spill_store_bytes == facts.spill_load_bytes == facts.stack_bytes == 0, config
         assert facts.max_threads == config.threads
+
+
+def test_every_tuned_default_compiles_without_spills() -> None:
+    table = shipped()
+    configs = sorted({row.config for rows in table.shapes.values() for row in rows}, key=repr)
+    compile_ahead([cuda.job(config, table.terms) for config in configs])
+    for config in configs:
+        facts = cuda.compiled(config, table.terms).facts
+        assert facts.spill_store_bytes == facts.spill_load_bytes == facts.stack_bytes == 0, config
