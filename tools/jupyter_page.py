@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,8 +20,9 @@ import nbformat
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-START_SECONDS = 60
-KERNEL_SECONDS = 90
+START_SECONDS = 120
+KERNEL_SECONDS = 120
+STOP_SECONDS = 60
 
 # Chromium must ask nothing of the network by itself; without a GPU it draws in software.
 FLAGS = (
@@ -35,12 +35,15 @@ FLAGS = (
     "--disable-sync",
 )
 
-# Nothing that asks a question or looks for news when the notebook opens.
+# Nothing asks a question or looks for news when the notebook opens; no notebook is saved by itself, so that none
+# opens with the outputs of an earlier run; every cell is drawn, in sight or not.
 SETTINGS = {
     "@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
         "fetchNews": "false",
         "checkForUpdates": False,
     },
+    "@jupyterlab/docmanager-extension/plugin.jupyterlab-settings": {"autosave": False},
+    "@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"},
 }
 
 DARK = {"@jupyterlab/apputils-extension/themes.jupyterlab-settings": {"theme": "JupyterLab Dark"}}
@@ -62,10 +65,7 @@ def jupyter_lab(folder: Path, *, dark: bool = False) -> Iterator[tuple[str, str]
         port = probe.getsockname()[1]
     token = secrets.token_hex(16)
     home = folder / ".jupyter-home"
-    settings = SETTINGS | (
-        {"@jupyterlab/apputils-extension/themes.jupyterlab-settings": {"theme": "JupyterLab Dark"}} if dark else {}
-    )
-    for name, content in settings.items():
+    for name, content in (SETTINGS | (DARK if dark else {})).items():
         extension, plugin = name.rsplit("/", 1)
         place = home / "lab" / "user-settings" / extension / plugin
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,11 @@ def jupyter_lab(folder: Path, *, dark: bool = False) -> Iterator[tuple[str, str]
             yield f"http://127.0.0.1:{port}", token
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            try:
+                process.wait(timeout=STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _wait(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -100,7 +104,7 @@ def _wait(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
     while time.monotonic() < until:
         if process.poll() is not None:
             break
-        with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(address, timeout=2):
+        with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=10):  # also timeouts
             return
         time.sleep(0.2)
     raise RuntimeError(f"JupyterLab did not start:\n{log.read_text(encoding='utf-8')[-3000:]}")
