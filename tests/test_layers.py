@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "workbench"
 
 LAYERS = (
     ("errors", "settings", "paths"),
-    ("devices", "records", "tables"),
+    ("devices", "device_files", "records", "tables"),
     ("schedule", "workloads"),
     ("gpu",),
     ("ops",),
@@ -24,7 +24,7 @@ LAYERS = (
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 # May be imported on a machine that has neither, and must stay quick.
-NO_TORCH = {"errors", "settings", "paths", "devices", "records", "tables", "schedule", "workloads", "widgets", "report"}
+NO_TORCH = {"errors", "settings", "paths", "devices", "device_files", "records", "tables", "schedule", "workloads", "widgets", "report"}
 GPU_PACKAGES = {"torch", "triton", "cuda"}
 
 

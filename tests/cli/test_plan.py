@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 
+from workbench import devices
 from workbench.schedule import DecodePlan, balanced, cost_model, plan_decode
 from workbench.schedule.search import search_static
 from workbench.workloads import parse_lengths, sample_trace, simulate, workload
@@ -64,6 +65,36 @@ def test_options_reach_the_plan(run):
         parse_lengths(MIX), num_kv_heads=4, num_ctas=264, policy=balanced(cost), tile=128, min_process_len=1024, q_len=2
     )
     assert json.loads(done.out)["policies"]["balanced"] == plan.metrics(cost).to_dict()
+
+
+def test_a_gpu_from_a_file_and_one_that_is_changed(run, tmp_path):
+    file = tmp_path / "gpu.toml"
+    file.write_text('name = "mine"\nsms = 78\nmemory_bandwidth = 4.0e12')
+    mine = devices.custom("mine", sms=78, memory_bandwidth=4.0e12)
+    words = ("plan", MIX, "--policy", "balanced", "--json", "--gpu")
+    by_file = json.loads(run(*words, file).out)
+    by_options = json.loads(run(*words, "H200", "--sms", 78, "--bandwidth", 4.0).out)
+    cost = cost_model(mine)
+    plan = plan_decode(parse_lengths(MIX), num_kv_heads=1, num_ctas=312, policy=balanced(cost))
+    assert by_file["policies"] == by_options["policies"] == {"balanced": plan.metrics(cost).to_dict()}
+    assert (by_file["kernel"]["gpu"], by_options["kernel"]["gpu"]) == ("mine", "like H200 at 4 TB/s")
+    assert by_file["kernel"]["sms"] == by_options["kernel"]["sms"] == 78
+    assert json.loads(run(*words, "H200", "--sms", 132, "--bandwidth", 4.8).out) == json.loads(run(*words, "H200").out)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--gpu GTX", "--gpu GTX is neither in the catalogue (H20, H100, H200, B200, A100, L40S) nor a .toml or .json"),
+        ("--gpu absent.json", "absent.json cannot be read"),
+        ("--bandwidth 0", "--bandwidth 0: give TB/s"),
+        ("--bandwidth nan", "--bandwidth nan: give TB/s"),
+        ("--bandwidth 4.8e12", "--bandwidth 4.8e+12: give TB/s"),
+        ("--sms 0", "--sms"),
+    ],
+)
+def test_a_gpu_that_is_none_is_told(refused, words, said):
+    assert said in refused("plan", MIX, *words.split())
 
 
 def test_table_shows_the_same_numbers(run):
@@ -163,7 +194,7 @@ def test_exports_refused(refused, tmp_path):
         (["12Q"], "character 1"),
         (["nothing.csv"], "there is no file"),
         (["pareto"], "one of uniform"),
-        ([MIX, "--gpu", "H300"], "Known: H20"),
+        ([MIX, "--gpu", "H300"], "nor a .toml or .json"),
         ([MIX, "--tile", "96"], "32, 64, 128"),
         ([MIX, "--cache", "int4"], "fp8"),
         ([MIX, "--policy", "greedy"], "balanced"),

@@ -380,7 +380,7 @@ def test_bad_input_leaves_the_old_report(refused, tmp_path):
         ([tmp_path / "empty.jsonl"], "empty.jsonl"),
         ([tmp_path / "silent.jsonl"], "no request decodes"),
         ([tmp_path / "other.csv"], "no known format"),
-        ([good, "--gpu", "TPU"], "Known: H20"),
+        ([good, "--gpu", "TPU"], "nor a .toml or .json"),
         ([good, "--policy", "fixed_splits(2)"], "all static"),
         ([good, "--policy", "best"], "not known"),
         ([good, "--every", "0"], "every"),

@@ -112,6 +112,24 @@ def test_fit_writes_constants_and_says_how_far_they_are(run, store, tmp_path):
     assert json.loads(as_json.out) == json.loads((tmp_path / "h200.json").read_text())
 
 
+def test_fit_counts_what_it_leaves_out_and_names_it_when_asked(run):
+    from workbench import paths
+    from workbench.measure.fit_data import observations
+
+    shipped = Store(paths.data_dir("profiles"))
+    left_out = {cache: observations(shipped, cost_model(cache=cache))[1] for cache in ("fp8", "bf16")}
+    done = run("fit", paths.data_dir("profiles"))
+    assert done.code == 0
+    for cache, records in left_out.items():
+        for reason in {record.reason for record in records}:
+            count = sum(record.reason == reason for record in records)
+            assert f"Left out {count} {cache} records: {reason}\n" in done.err
+    assert len(done.err.splitlines()) < 12
+    named = run("fit", paths.data_dir("profiles"), "--verbose")
+    assert named.out == done.out
+    assert named.err.splitlines() == [f"Left out {record}" for records in left_out.values() for record in records]
+
+
 def test_fit_refuses_what_it_cannot_use(refused, run, store, tmp_path):
     assert "no folder" in refused("fit", tmp_path / "none")
     (tmp_path / "store").mkdir()

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from workbench import devices
 from workbench.report import figures
 from workbench.report.analysis import analyse
 from workbench.report.kernel import Kernel
 from workbench.schedule import resolve
 from workbench.workloads import RequestTrace, simulate, synthetic_trace
 
-H200 = Kernel("H200", 132, 4, 1, 8, 128, 64, 512, 1, "fp8")
+H200 = Kernel(devices.gpu("H200"), 4, 1, 8, 128, 64, 512, 1, "fp8")
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (61.9, "1:01"), (2463, "41:03"), (3753.2, "1:02:33")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +14,11 @@ from rich.table import Table
 from workbench.cli import options
 from workbench.cli.files import check_writable, write_whole
 from workbench.errors import InvalidArgument
+from workbench.widgets import text
 
 if TYPE_CHECKING:
     from workbench.measure.fit import Fit
+    from workbench.measure.fit_data import LeftOut
 
 
 def fit(
@@ -27,6 +31,7 @@ def fit(
         Path | None,
         typer.Option(help="Write the constants as JSON; the package reads its own from schedule/fitted_constants."),
     ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Name every record that is left out.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit the cost model's constants to measured calls, and say how far they are from cases they did not see.
@@ -48,16 +53,15 @@ def fit(
         check_writable(out)
     device, opened = devices.gpu(gpu), Store(store)
     console = Console(stderr=as_json)
+    models = {kind: cost_model(device, cache=kind) for kind in cache or ("fp8", "bf16")}
+    found = {kind: observations(opened, start) for kind, start in models.items()}
+    _tell_left_out({kind: left_out for kind, (_, left_out) in found.items()}, verbose=verbose)
     fits, before = {}, {}
-    for kind in cache or ("fp8", "bf16"):
-        start = cost_model(device, cache=kind)
-        observed, left_out = observations(opened, start)
-        for reason in left_out:
-            Console(stderr=True, soft_wrap=True).print(f"Left out {reason}", markup=False, highlight=False)
+    for kind, (observed, _) in found.items():
         if not observed and cache is None:
             continue
-        fits[kind] = (fit_calls(observed, start), observed)
-        before[kind] = (start.constants, error_of(observed, start))
+        fits[kind] = (fit_calls(observed, models[kind]), observed)
+        before[kind] = (models[kind].constants, error_of(observed, models[kind]))
     if not fits:
         raise InvalidArgument(f"{store} has no call of decode attention on {device.name} that a fit can use.")
     date = max(record.environment.date for _, record in opened.records(operator="attention_decode"))
@@ -65,12 +69,24 @@ def fit(
     if as_json:
         typer.echo(text, nl=False)
     else:
-        for kind, (found, _) in fits.items():
+        for kind, (fitted, _) in fits.items():
             constants, error = before[kind]
-            _show(console, f"{device.name}, {kind} cache", found, vars(constants), error)
+            _show(console, f"{device.name}, {kind} cache", fitted, vars(constants), error)
     if out is not None:
         write_whole(out, text.encode())
         Console(stderr=True).print(f"Wrote {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _tell_left_out(left_out: Mapping[str, Sequence[LeftOut]], *, verbose: bool) -> None:
+    """Say which records of each cache type are left out and why: how many for each reason, or one by one."""
+    console = Console(stderr=True, soft_wrap=True)
+    for cache, records in left_out.items():
+        counts = Counter(record.reason for record in records)
+        summary = [f"{text.plural(n, f'{cache} record')}: {reason}" for reason, n in counts.items()]
+        for line in map(str, records) if verbose else summary:
+            console.print(f"Left out {line}", markup=False, highlight=False)
+    if any(left_out.values()) and not verbose:
+        console.print("--verbose names each record.\n", markup=False, highlight=False, style="dim")
 
 
 def _show(console: Console, title: str, found: Fit, before: dict[str, object], error: object) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,9 +13,28 @@ from workbench.errors import InvalidArgument
 from workbench.report.kernel import Kernel
 
 _KERNEL, _ENGINE = "Kernel and GPU", "Simulated engine (traces)"
+_MOST_TB_S = 1000
 
 Gpu = Annotated[
     str, typer.Option("--gpu", help=f"GPU: {', '.join(devices.names())}.", rich_help_panel=_KERNEL, metavar="NAME")
+]
+PlannedGpu = Annotated[
+    str,
+    typer.Option(
+        "--gpu",
+        help=f"GPU: {', '.join(devices.names())}, or a .toml or .json file that describes another one.",
+        rich_help_panel=_KERNEL,
+        metavar="NAME|FILE",
+    ),
+]
+Sms = Annotated[
+    int | None, typer.Option(help="SMs, where other than those of --gpu.", rich_help_panel=_KERNEL, min=1, max=4096)
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(
+        help="Memory bandwidth in TB/s (1e12 bytes a second), where other than that of --gpu.", rich_help_panel=_KERNEL
+    ),
 ]
 CtasPerSm = Annotated[
     int | None,
@@ -45,8 +66,47 @@ SkipBad = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object with the same numbers.")]
 
 
+def device(gpu: str, sms: int | None, bandwidth: float | None) -> devices.Gpu:
+    """The GPU that the options describe.
+
+    Parameters
+    ----------
+    gpu
+        Name in the catalogue, or a file that :func:`workbench.device_files.read_gpu` reads.
+    sms, bandwidth
+        SMs, and memory bandwidth in TB/s, to be put in the place of its own.
+
+    Raises
+    ------
+    InvalidArgument
+        For a GPU that is not known, a file that describes none, or a bandwidth that is none.
+    """
+    if Path(gpu).suffix.lower() in (".toml", ".json"):
+        from workbench.device_files import read_gpu
+
+        base = read_gpu(gpu)
+    else:
+        try:
+            base = devices.gpu(gpu)
+        except InvalidArgument:
+            raise InvalidArgument(
+                f"--gpu {gpu} is neither in the catalogue ({', '.join(devices.names())}) nor a .toml or .json file. "
+                "Describe the GPU in such a file, or change one that is known with --sms and --bandwidth."
+            ) from None
+    if bandwidth is not None and not 0 < bandwidth <= _MOST_TB_S:
+        raise InvalidArgument(
+            f"--bandwidth {bandwidth:g}: give TB/s, above 0 and up to {_MOST_TB_S}, such as 4.8 for an H200."
+        )
+    changes = {} if bandwidth is None else {"memory_bandwidth": bandwidth * 1e12}
+    made = devices.custom(base.name, sms=sms or base.sms, like=base, **changes, aliases=base.aliases)
+    if made == base:
+        return base
+    speed = "" if bandwidth is None else f" at {bandwidth:g} TB/s"
+    return dataclasses.replace(made, name=f"like {base.name}{speed}", aliases=())
+
+
 def kernel(
-    gpu: str,
+    device: devices.Gpu,
     ctas_per_sm: int | None,
     kv_heads: int,
     group: int,
@@ -61,13 +121,12 @@ def kernel(
     Raises
     ------
     InvalidArgument
-        For a GPU, a cache type or a shape that is not known, or no ``--ctas-per-sm`` where the rule has none.
+        For a cache type or a shape that is not known, or no ``--ctas-per-sm`` where the rule has none.
     """
-    device = devices.gpu(gpu)
     if ctas_per_sm is None:
         if q_len > 5:
             raise InvalidArgument(f"--q-len {q_len} has no usual number of CTAs an SM. Give --ctas-per-sm.")
         ctas_per_sm = devices.ctas_per_sm(q_len)
-    made = Kernel(device.name, device.sms, ctas_per_sm, kv_heads, group, head_dim, tile, floor, q_len, cache)
+    made = Kernel(device, ctas_per_sm, kv_heads, group, head_dim, tile, floor, q_len, cache)
     _ = made.cost  # refuses cache, group and head dim before any work
     return made

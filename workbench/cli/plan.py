@@ -49,7 +49,9 @@ def plan(
             "file.py:function. Default: the first three and the best static settings for these lengths.",
         ),
     ] = None,
-    gpu: options.Gpu = "H200",
+    gpu: options.PlannedGpu = "H200",
+    sms: options.Sms = None,
+    bandwidth: options.Bandwidth = None,
     ctas_per_sm: options.CtasPerSm = None,
     kv_heads: options.KvHeads = 1,
     group: options.Group = 8,
@@ -78,7 +80,8 @@ def plan(
     Times are the cost model's, in microseconds; the last line says where its constants come from.
     Exits with 0 when done and with 2 for input that cannot be used.
     """
-    kernel = options.kernel(gpu, ctas_per_sm, kv_heads, group, head_dim, tile, floor, q_len, cache)
+    device = options.device(gpu, sms, bandwidth)
+    kernel = options.kernel(device, ctas_per_sm, kv_heads, group, head_dim, tile, floor, q_len, cache)
     targets = export or []
     for target in targets:
         _check_export(target, policy or [], source=_file(lengths))

@@ -43,7 +43,9 @@ def report(
         int | None,
         typer.Option(help=f"Evaluate each so many-th decode step; default: so that at most {MOST_STEPS:,} are.", min=1),
     ] = None,
-    gpu: options.Gpu = "H200",
+    gpu: options.PlannedGpu = "H200",
+    sms: options.Sms = None,
+    bandwidth: options.Bandwidth = None,
     ctas_per_sm: options.CtasPerSm = None,
     kv_heads: options.KvHeads = 1,
     group: options.Group = 8,
@@ -72,7 +74,8 @@ def report(
     from workbench.report.parallel import available_cpus
     from workbench.workloads import read_trace, sample_trace, simulate
 
-    kernel = options.kernel(gpu, ctas_per_sm, kv_heads, group, head_dim, tile, floor, q_len, cache)
+    device = options.device(gpu, sms, bandwidth)
+    kernel = options.kernel(device, ctas_per_sm, kv_heads, group, head_dim, tile, floor, q_len, cache)
     check_writable(output, source=trace)
     if trace is None and rate is not None:
         raise InvalidArgument("--rate replaces the arrivals of a trace. Give the trace.")

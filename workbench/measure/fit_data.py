@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,28 @@ SHAPE = {"num_kv_heads": 1, "head_dim": 128, "num_q_heads": 8, "q_len": 1}
 """What the constants hold for."""
 
 
-def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list[str]]:
+@dataclass(frozen=True)
+class LeftOut:
+    """A record that the fit has no use for.
+
+    Attributes
+    ----------
+    file, case, policy : str
+        Its file's name, its workload and its policy.
+    reason : str
+        Why, in words.
+    """
+
+    file: str
+    case: str
+    policy: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file} ({self.case}, {self.policy}): {self.reason}"
+
+
+def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list[LeftOut]]:
     """Calls of our kernel on the GPU and cache type of a model, one a case and policy: the newest.
 
     All are of one kernel, that of the newest record; calls of earlier kernels are left out. A timeline brings its plan,
@@ -32,8 +54,7 @@ def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list
     Returns
     -------
     list of Observation
-    list of str
-        Records that were left out, each with the reason.
+    list of LeftOut
 
     Raises
     ------
@@ -52,28 +73,29 @@ def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list
         for path, record in records:
             try:
                 usable.append((record.environment.date, _observation(store, path, record, cost)))
-            except _LeftOut as reason:
-                left_out.append(f"{path.name} ({record.workload.case}, {record.policy}): {reason}")
+            except _Unusable as reason:
+                left_out.append(LeftOut(path.name, record.workload.case, record.policy, str(reason)))
     kernel = _newest_kernel(usable)
     chosen: dict[tuple[str, str], Observation] = {}
     for _, o in sorted(usable, key=lambda item: (item[1].timeline is not None, item[0])):  # the last of a key stays
         if o.kernel == kernel:
             chosen[o.case, o.plan.policy] = o
         else:
-            left_out.append(f"{o.path} ({o.case}, {o.plan.policy}): of an earlier kernel, {_short(o.kernel)}")
+            reason = f"of an earlier kernel, {_short(o.kernel)}"
+            left_out.append(LeftOut(o.path, o.case, o.plan.policy, reason))
     return list(chosen.values()), left_out
 
 
-class _LeftOut(Exception):
-    """A record that the fit has no use for, with the reason."""
+class _Unusable(Exception):
+    """Why the fit has no use for a record."""
 
 
 def _observation(store: Store, path: Path, record: Record, cost: CostModel) -> Observation:
     work, config = record.workload, record.configuration
     if other := _other_shape(work.parameters):
-        raise _LeftOut(f"its {other}; the constants are for {SHAPE}")
+        raise _Unusable(f"its {other}; the constants are for {SHAPE}")
     if not config.get("early_map"):
-        raise _LeftOut("it waits for its map; the constants are for launches that read it early")
+        raise _Unusable("it waits for its map; the constants are for launches that read it early")
     if isinstance(record, TimelineRecord):
         try:
             _, timeline = read_timeline(store, path)
@@ -84,7 +106,7 @@ def _observation(store: Store, path: Path, record: Record, cost: CostModel) -> O
         )
     assert isinstance(record, TimingRecord)  # the store was asked for these two
     if record.environment.sms is None or record.policy in (None, "balanced"):
-        raise _LeftOut("it does not say which plan ran")
+        raise _Unusable("it does not say which plan ran")
     try:
         plan = plan_decode(
             parse_lengths(work.case),
@@ -94,7 +116,7 @@ def _observation(store: Store, path: Path, record: Record, cost: CostModel) -> O
             tile=int(str(config.get("tile", 64))),
         )
     except WorkbenchError as error:
-        raise _LeftOut(f"its plan cannot be made again: {error}") from None
+        raise _Unusable(f"its plan cannot be made again: {error}") from None
     return Observation(work.case, cost.cache, plan, record.median_us, None, path.name, record.source_digest)
 
 

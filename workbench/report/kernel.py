@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
+from workbench import devices
 from workbench.schedule import CostModel, cost_model
 
 
@@ -24,8 +25,8 @@ class Kernel:
 
     Attributes
     ----------
-    gpu : str
-    sms, ctas_per_sm : int
+    device : Gpu
+    ctas_per_sm : int
     num_kv_heads, group, head_dim : int
         Heads on this GPU, query heads a KV head, elements a head.
     tile, min_process_len, q_len : int
@@ -33,8 +34,7 @@ class Kernel:
     cache : str
     """
 
-    gpu: str
-    sms: int
+    device: devices.Gpu
     ctas_per_sm: int
     num_kv_heads: int
     group: int
@@ -45,6 +45,16 @@ class Kernel:
     cache: str
 
     @property
+    def gpu(self) -> str:
+        """Name of the GPU."""
+        return self.device.name
+
+    @property
+    def sms(self) -> int:
+        """SMs of the GPU."""
+        return self.device.sms
+
+    @property
     def num_ctas(self) -> int:
         """CTAs resident at once."""
         return self.sms * self.ctas_per_sm
@@ -52,7 +62,7 @@ class Kernel:
     @property
     def cost(self) -> CostModel:
         """The cost model of this kernel on this GPU."""
-        return cost_model(self.gpu, cache=self.cache, group=self.group, head_dim=self.head_dim)
+        return cost_model(self.device, cache=self.cache, group=self.group, head_dim=self.head_dim)
 
     @property
     def problem(self) -> PlanArguments:
@@ -67,7 +77,9 @@ class Kernel:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return {**asdict(self), "num_ctas": self.num_ctas, "cost_model": self.cost.to_dict()}
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "device"}
+        gpu = {"gpu": self.gpu, "sms": self.sms}
+        return {**gpu, **own, "num_ctas": self.num_ctas, "cost_model": self.cost.to_dict()}
 
     def words(self) -> str:
         """One line for a reader."""
