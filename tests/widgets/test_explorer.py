@@ -10,6 +10,7 @@ from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.schedule import plan_decode
 from workbench.widgets import assets
 from workbench.widgets.schedule.explorer import SCRIPTS
+from workbench.workloads import RequestTrace, simulate
 
 
 def call_of(explorer, key):
@@ -95,6 +96,19 @@ def test_odd_batches_have_a_screen(lengths, unit):
     explorer = ScheduleExplorer(lengths, unit=unit, num_kv_heads=3)
     assert "nan" not in str(explorer.frame["scene"]["rows"])
     ElementTree.fromstring(explorer.to_svg(theme="dark", width=760))
+
+
+def test_the_strip_and_the_records_are_of_the_workload_that_was_given_last():
+    """A workload that is gone leaves its memory to the next one, which must not be taken for it."""
+    explorer = ScheduleExplorer("2x4K")
+    keys = set()
+    for tokens in range(1, 21):
+        explorer.workload = simulate(RequestTrace([0.0], [tokens], [3]))
+        assert explorer.all_steps().steps is explorer.workload.steps
+        keys.add(explorer.frame["settings"]["records_key"])
+    assert len(keys) == 20
+    explorer.order = "load"
+    assert explorer.frame["settings"]["records_key"] in keys, "the order of the CTAs plays no part"
 
 
 def test_every_script_is_joined_after_what_it_imports_and_none_is_long():

@@ -79,6 +79,32 @@ def test_the_newest_record_is_shown_and_each_can_be_chosen(store):
     assert session.state.timeline == path.stem
 
 
+@pytest.mark.parametrize("order", [("balanced", "hpc-ops"), ("hpc-ops", "balanced")], ids="-".join)
+def test_of_policies_with_the_same_plan_each_is_shown_its_own_record(store, order):
+    """Both plan this batch alike, so each record is of both plans; also where the other policy's is the newer one."""
+    made = {name: timeline_of(name, "64x4K", seed=seed) for seed, name in enumerate(order)}
+    paths = {name: keep(store, made[name], case="64x4K", day=f"2026-11-0{day}") for day, name in enumerate(order, 1)}
+    assert made["balanced"].plan.as_lists() == made["hpc-ops"].plan.as_lists()
+    session = session_of(store, "64x4K", timeline="recorded")
+    found = session.measured()
+    assert {key: one.makespan_us for key, one in found.items()} == {
+        "A": made["balanced"].makespan_us, "B": made["hpc-ops"].makespan_us,
+    }  # fmt: skip
+    assert found["A"].makespan_us != found["B"].makespan_us
+    words = dict(timeline_menu(session).options)[paths["balanced"].stem]
+    assert words == f"B, 2026-11-0{order.index('balanced') + 1}, 2 of 2, balanced"
+    session.change(timeline=paths["balanced"].stem)
+    assert session.measured()["B"].makespan_us == made["balanced"].makespan_us
+
+
+def test_why_a_record_is_not_shown_is_said_of_the_policy_on_screen(store):
+    keep(store, timeline_of("balanced", num_ctas=264), day="2026-11-01")
+    keep(store, timeline_of("lpt"), day="2026-11-30")
+    session = session_of(store, timeline="recorded")
+    assert session.measured() == {}
+    assert timeline_menu(session).note.startswith("Not shown (balanced): it has 264 CTAs")
+
+
 @pytest.mark.parametrize(
     "other",
     [{"gpu": "NVIDIA H100 80GB HBM3"}, {"dtype": "bf16"}, {"parameters": {"head_dim": 64}}],
@@ -150,6 +176,17 @@ def test_one_given_in_python_is_shown_until_the_plan_is_another():
     explorer.timeline = None
     assert explorer.timeline is None
     assert explorer.frame["scene"]["measured"] == []
+
+
+def test_the_timeline_that_was_given_last_is_laid_and_asked_about():
+    """A timeline that is gone leaves its memory to the next one, which must not be taken for it."""
+    explorer = ScheduleExplorer(CASE, **SETTINGS)
+    keys = set()
+    for seed in range(20):
+        explorer.timeline = timeline_of("balanced", seed=seed)
+        assert explorer.session.measured()["A"].timeline is explorer.timeline
+        keys.add(explorer.session.records_key)
+    assert len(keys) == 20
 
 
 @pytest.mark.parametrize(

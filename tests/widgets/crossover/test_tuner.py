@@ -137,6 +137,14 @@ def test_traffic() -> None:
     assert "50 % of the calls lie outside" in " ".join(shown.frame["footer"])
 
 
+def test_the_traffic_that_was_given_last_is_priced() -> None:
+    """A traffic that is gone leaves its memory to the next one, which must not be taken for it."""
+    shown = tuner()
+    for m in range(1, 21):
+        shown.traffic = {m: 1}
+        assert shown.session.shown().board.traffic.m.tolist() == [m]
+
+
 def test_a_trace_file(reference_data: Path) -> None:
     shown = tuner(traffic=reference_data / "traces" / "AzureLLMInferenceTrace_code.csv")
     assert "AzureLLMInferenceTrace_code" in shown.frame["settings"]["traffics"][-1][1]

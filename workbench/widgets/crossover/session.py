@@ -235,7 +235,7 @@ class Session:
     def _board(self, state: State, figures: Figures) -> Board:
         key = (
             state.router, state.gpu, state.figures, state.providers, state.precision,
-            id(self._sources[state.traffic]), state.mixed, state.max_batch,
+            self._sources[state.traffic], state.mixed, state.max_batch,
         )  # fmt: skip
         if key not in self._boards:
             _make_room(self._boards)

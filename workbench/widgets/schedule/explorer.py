@@ -243,7 +243,7 @@ class ScheduleExplorer(Screen):
             return None
         names = (state.policy_a, state.policy_b)
         key = (
-            id(session.workload), *names, *map(id, map(session.custom.get, names)),
+            session.workload, *names, *map(session.custom.get, names),
             state.gpu, state.cache, *state.plan_arguments().values(), state.strip,
         )  # fmt: skip
         if key != self._strip_key:

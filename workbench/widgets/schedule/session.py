@@ -61,6 +61,7 @@ class Session:
         self._sides: OrderedDict[object, Side | Failure] = OrderedDict()
         self.library = Library(store)
         self.timelines = Timelines(self.library)
+        self._recorded: tuple[tuple[object, ...], int] = ((), 0)
         self.workload = batches(workload, checked("max_batch", settings.get("max_batch", MAX_BATCH)))
         step = settings.pop("step", 0)
         self.state = State(gpu=settings.pop("gpu", "H200"))
@@ -230,12 +231,15 @@ class Session:
         return Shown(self.lengths, state.gpu.name, state.cache, state.num_kv_heads, state.q_len)
 
     @property
-    def records_key(self) -> str:
-        """Changes whenever the records may have something else to say of the screen."""
+    def records_key(self) -> int:
+        """Another number whenever the records may have something else to say of the screen."""
         state = self.state
-        named = (state.policy_a, state.policy_b, state.gpu.name, state.cache, state.timeline)
-        values = (id(self.workload), id(self.timelines.own), self.library.version, state.step, *named)
-        return repr((*values, *state.plan_arguments().values()))
+        named = (state.step, state.policy_a, state.policy_b, state.gpu.name, state.cache, state.timeline)
+        given = (self.workload, self.timelines.own, self.library.version)
+        screen = (*given, *named, *state.plan_arguments().values())
+        if screen != self._recorded[0]:
+            self._recorded = screen, self._recorded[1] + 1
+        return self._recorded[1]
 
     def measured(self) -> dict[str, Measured]:
         """The timelines that are shown, by side."""

@@ -40,6 +40,11 @@ class Candidate:
     source: str
     date: str = ""
 
+    @property
+    def policy(self) -> str:
+        """Name of the policy that it was captured under."""
+        return self.timeline.plan.policy
+
 
 def given(timeline: Timeline) -> Candidate:
     """A timeline from Python. It does not say which GPU it is of, so neither does the screen."""
@@ -53,8 +58,9 @@ def recorded(library: Library, shown: Shown) -> tuple[Candidate, ...]:
 
 
 def fitting(candidates: Sequence[Candidate], side: Side, sms: int) -> list[Candidate]:
-    """Those that are of a side's plan, in their order."""
-    return [candidate for candidate in candidates if not difference(candidate.timeline, side.plan, sms=sms)]
+    """Those that are of a side's plan, in their order; those of its policy before those of one that plans the same."""
+    found = [candidate for candidate in candidates if not difference(candidate.timeline, side.plan, sms=sms)]
+    return sorted(found, key=lambda candidate: candidate.policy != side.plan.policy)
 
 
 def check_given(timeline: object, sides: Sequence[Side], gpu: devices.Gpu) -> Timeline:
@@ -128,7 +134,7 @@ class Timelines:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.own: Timeline | None = None
-        self._laid: OrderedDict[tuple[int, int], tuple[Side, Candidate, Measured]] = OrderedDict()
+        self._laid: OrderedDict[tuple[Side, Timeline], Measured] = OrderedDict()
 
     def choose(self, timeline: object, sides: Sequence[Side], shown: Shown, gpu: devices.Gpu) -> None:
         """Check what was asked for against the plans that are on screen, and keep what was given.
@@ -166,11 +172,9 @@ class Timelines:
         return found
 
     def _lay(self, candidate: Candidate, side: Side, sms: int) -> Measured:
-        where = (id(side), id(candidate.timeline))
-        kept = self._laid.get(where)
-        if kept is None or kept[0] is not side or kept[1].timeline is not candidate.timeline:
-            laid = lay_beside(candidate.timeline, side, sms=sms, source=candidate.source)
-            self._laid[where] = kept = (side, candidate, laid)  # kept with both, so that no other gets their ids
+        where = (side, candidate.timeline)
+        if where not in self._laid:
+            self._laid[where] = lay_beside(candidate.timeline, side, sms=sms, source=candidate.source)
             if len(self._laid) > KEPT:
                 self._laid.popitem(last=False)
-        return kept[2]
+        return self._laid[where]
