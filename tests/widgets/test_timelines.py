@@ -71,7 +71,7 @@ def test_the_newest_record_is_shown_and_each_can_be_chosen(store):
     assert session.measured()["A"].makespan_us == new.makespan_us
     options = dict(timeline_menu(session).options)
     assert options["recorded"] == "recorded, A"
-    assert path.stem in options
+    assert options[path.stem] == "A, balanced, 2026-11-01"
     session.change(timeline=path.stem)
     assert session.measured()["A"].makespan_us == old.makespan_us
     with pytest.raises(InvalidArgument, match="timeline is 'timeline-0'"):
@@ -92,9 +92,15 @@ def test_of_policies_with_the_same_plan_each_is_shown_its_own_record(store, orde
     }  # fmt: skip
     assert found["A"].makespan_us != found["B"].makespan_us
     words = dict(timeline_menu(session).options)[paths["balanced"].stem]
-    assert words == f"B, 2026-11-0{order.index('balanced') + 1}, 2 of 2, balanced"
+    assert words == f"A and B, balanced, 2026-11-0{order.index('balanced') + 1}"
     session.change(timeline=paths["balanced"].stem)
     assert session.measured()["B"].makespan_us == made["balanced"].makespan_us
+
+
+def test_records_that_read_alike_are_numbered(store):
+    paths = [keep(store, timeline_of("balanced", seed=seed)) for seed in range(2)]
+    options = dict(timeline_menu(session_of(store)).options)
+    assert {options[path.stem] for path in paths} == {f"A, balanced, 2026-11-30, {n} of 2" for n in (1, 2)}
 
 
 def test_why_a_record_is_not_shown_is_said_of_the_policy_on_screen(store):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,12 +43,8 @@ def timeline_menu(session: Session) -> TimelineMenu:
     options = [(NONE, "none")]
     if any(fits.values()):
         options.append((RECORDED, "recorded, " + " and ".join(key for key, mine in fits.items() if mine)))
-        options += [
-            (candidate.name, f"{key}, {candidate.date}, {number} of {len(mine)}")
-            for key, mine in fits.items()
-            if len(mine) > 1
-            for number, candidate in enumerate(mine, 1)
-        ]
+        if any(len(mine) > 1 for mine in fits.values()):
+            options += _each(found, fits)
     if timelines.own is not None:
         options.append((GIVEN, f"given, {policy_title(timelines.own.plan.policy)}"))
     if state.timeline not in dict(options):
@@ -57,6 +53,17 @@ def timeline_menu(session: Session) -> TimelineMenu:
     note = _note(session, chosen, found)
     shown = any(fits.values()) or (state.timeline == GIVEN and not note)
     return TimelineMenu(tuple(dict(options).items()), note, () if shown else _offers(session, found, chosen))
+
+
+def _each(found: Sequence[Candidate], fits: Mapping[str, Sequence[Candidate]]) -> list[tuple[str, str]]:
+    """Each record that can be shown, one by one: over which plans, under which policy it was captured, and when."""
+    sides = {one.name: " and ".join(key for key, mine in fits.items() if one in mine) for one in found}
+    words = {one.name: f"{sides[one.name]}, {policy_title(one.policy)}, {one.date}" for one in found if sides[one.name]}
+    same = {line: [name for name in words if words[name] == line] for line in words.values()}
+    return [
+        (name, line if len(same[line]) == 1 else f"{line}, {same[line].index(name) + 1} of {len(same[line])}")
+        for name, line in words.items()
+    ]
 
 
 def _note(session: Session, chosen: Sequence[Candidate], found: Sequence[Candidate]) -> str:
@@ -70,8 +77,8 @@ def _note(session: Session, chosen: Sequence[Candidate], found: Sequence[Candida
         return "No timeline of this workload is recorded."
     if not sides:
         return "There is no plan to lay it beside."
-    newest = chosen[0].timeline
-    return f"Not shown ({policy_title(newest.plan.policy)}): {difference(newest, sides[0].plan, sms=sms)}."
+    nearest = min(chosen, key=lambda candidate: candidate.policy != sides[0].plan.policy)  # of these, the newest
+    return f"Not shown ({policy_title(nearest.policy)}): {difference(nearest.timeline, sides[0].plan, sms=sms)}."
 
 
 def _offers(session: Session, found: Sequence[Candidate], chosen: Sequence[Candidate]) -> tuple[Offer, ...]:
