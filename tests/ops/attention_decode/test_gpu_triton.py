@@ -13,9 +13,12 @@ import torch
 from tests.ops.attention_decode import mutants
 from tests.ops.attention_decode.cases import LIMITS, ON_GPU, PRECISIONS, UPLOADED, Case, Deal
 from tests.ops.attention_decode.judge import Reference, judge
-from workbench.ops.attention_decode import attention_decode
+from tests.ops.attention_decode.test_gpu_task_map import assert_equal
+from workbench.ops import TaskMap, build_task_map
+from workbench.ops.attention_decode import attention_decode, triton
 from workbench.ops.attention_decode.config import GROUPS, HEAD_DIMS, PAGE_SIZES, Q_LENS
 from workbench.ops.attention_decode.triton import TritonConfig, attention_decode_triton
+from workbench.schedule import cost_model, plan_decode
 
 pytestmark = pytest.mark.gpu
 
@@ -77,3 +80,17 @@ def test_a_map_serves_both_kernels_in_turn() -> None:
                 *inputs.arguments(), **inputs.keywords(), task_map=task_map, config=config, return_lse=True
             )
             assert judge(out, lse, reference, case.q_len, LIMITS[case.precision])
+
+
+@pytest.mark.parametrize("precision", ["fp8", "bf16"])
+def test_the_map_made_here_is_the_plan_by_the_costs_of_its_own_cache(
+    precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(precision=precision, head_dim=128, group=8, lengths=LENGTHS)
+    made: list[TaskMap] = []
+    monkeypatch.setattr(triton, "build_task_map", lambda *a, **k: made.append(build_task_map(*a, **k)) or made[-1])
+    inputs = case.inputs()
+    attention_decode_triton(*inputs.arguments(), **inputs.keywords())
+    (task_map,) = made
+    cost = cost_model(torch.cuda.get_device_name(), cache=precision)
+    assert_equal(task_map, plan_decode(LENGTHS, num_kv_heads=1, num_ctas=task_map.num_bins, cost=cost))

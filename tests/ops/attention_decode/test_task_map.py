@@ -54,3 +54,7 @@ def test_costs_are_those_of_the_gpu_and_the_cache(monkeypatch: pytest.MonkeyPatc
     device = torch.device("cuda", len(name))  # a device of its own, for the answer is kept
     assert costs_of(128, 4, torch.bfloat16, device) == cost_model(gpu, cache="bf16", group=4)
     assert costs_of(64, 8, torch.float8_e4m3fn, device) == cost_model(gpu, head_dim=64)
+
+
+def test_on_a_cpu_the_costs_are_those_of_an_h200() -> None:
+    assert costs_of(128, 4, torch.bfloat16, torch.device("cpu")) == cost_model("H200", cache="bf16", group=4)

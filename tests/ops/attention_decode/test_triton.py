@@ -17,10 +17,10 @@ from tests.pairwise import pairwise
 from workbench.errors import InvalidArgument
 from workbench.gpu.driver import probe
 from workbench.measure.attention_inputs import AttentionInputs
-from workbench.ops.attention_decode import TaskMap, upload_plan
+from workbench.ops.attention_decode import TaskMap, triton, upload_plan
 from workbench.ops.attention_decode.config import GROUPS, HEAD_DIMS, PAGE_SIZES, Q_LENS
 from workbench.ops.attention_decode.triton import attention_decode_triton
-from workbench.schedule import plan_decode
+from workbench.schedule import DecodePlan, cost_model, plan_decode
 
 pytestmark = pytest.mark.skipif(not probe().problem, reason="a GPU is here: test_gpu_triton.py runs the kernels on it")
 
@@ -113,6 +113,23 @@ def test_a_map_is_planned_where_none_is_given() -> None:
     inputs = case.inputs("cpu")
     out, lse = attend(case, inputs, task_map=None)
     assert judge(out, lse, Reference.of(inputs), 1, LIMITS["fp8"])
+
+
+@pytest.mark.parametrize("precision", ["fp8", "bf16"])
+def test_the_map_made_here_is_by_the_costs_of_its_own_cache(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(precision=precision, head_dim=128, group=4, kv_heads=2, lengths=(600, 60))
+    made: list[DecodePlan] = []
+    monkeypatch.setattr(triton, "upload_plan", lambda plan, device: made.append(plan) or upload_plan(plan, device))
+    inputs = case.inputs("cpu")
+    assert judge(*attend(case, inputs, task_map=None), Reference.of(inputs), 1, LIMITS[precision])
+    plans = {
+        cache: plan_decode(
+            case.lengths, num_kv_heads=2, num_ctas=triton.INTERPRETED_CTAS, cost=cost_model(cache=cache, group=4)
+        ).as_lists()
+        for cache in ("fp8", "bf16")
+    }
+    assert plans["fp8"] != plans["bf16"]  # else this batch would show nothing
+    assert [plan.as_lists() for plan in made] == [plans[precision]]
 
 
 def test_a_map_of_another_call_is_refused() -> None:

@@ -155,13 +155,13 @@ def _costs(policy: balanced, num_ctas: int, tile: int) -> tuple[int, ...]:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def costs_of(head_dim: int, group: int, cache: torch.dtype, device: torch.device) -> CostModel:
-    """The cost model of decode attention on ``device``: its GPU's, an H200's where the catalogue does not know it."""
+    """The cost model of decode attention on ``device``: its GPU's; an H200's for one not in the catalogue, or a CPU."""
     return _device_costs(head_dim, group, "bf16" if cache == torch.bfloat16 else "fp8", device)
 
 
 @lru_cache(maxsize=256)
 def _device_costs(head_dim: int, group: int, cache: str, device: torch.device) -> CostModel:
-    name = torch.cuda.get_device_name(device)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "H200"
     try:
         gpu = devices.gpu(name)
     except InvalidArgument:

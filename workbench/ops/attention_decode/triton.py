@@ -15,12 +15,12 @@ from workbench.ops.attention_decode.checks import (
     infer_shape,
     of_type,
 )
-from workbench.ops.attention_decode.config import AttentionConfig
+from workbench.ops.attention_decode.config import AttentionConfig, AttentionShape
 from workbench.ops.attention_decode.contents import check_contents
 from workbench.ops.attention_decode.cuda import LOG2_E
-from workbench.ops.attention_decode.task_map import build_task_map
+from workbench.ops.attention_decode.task_map import build_task_map, costs_of
 from workbench.ops.attention_decode.upload import upload_plan
-from workbench.schedule import plan_decode
+from workbench.schedule import CostModel, plan_decode
 
 INTERPRETED_CTAS = 8
 """Bins of a map made here for the interpreter, which runs them one after another."""
@@ -112,7 +112,7 @@ def attention_decode_triton(
     if interpreted:  # on a CPU nothing has to be waited for, and a page that is not there would end the process
         check_contents(seq_lens, block_table, k_cache)
     if task_map is None:
-        task_map = _plan(block_table, k_cache, seq_lens, q_len, config)
+        task_map = _plan(shape, block_table, k_cache, seq_lens, q_len, config)
     check_task_map(task_map, q, k_cache, block_table, q_len)
     if interpreted:
         check_contents(seq_lens, block_table, k_cache, task_map)
@@ -184,11 +184,18 @@ def _kernels(device: torch.device) -> tuple[Any, bool]:
 
 
 def _plan(
-    block_table: torch.Tensor, k_cache: torch.Tensor, seq_lens: torch.Tensor, q_len: int, config: TritonConfig
+    shape: AttentionShape,
+    block_table: torch.Tensor,
+    k_cache: torch.Tensor,
+    seq_lens: torch.Tensor,
+    q_len: int,
+    config: TritonConfig,
 ) -> TaskMap:
+    """The map that ``balanced`` makes by the cost model of this device, cache type, group and head dim."""
     kv_heads = k_cache.shape[2]
+    cost = costs_of(shape.head_dim, shape.group, k_cache.dtype, seq_lens.device)
     if not seq_lens.is_cuda:
-        planned: TaskMap = _plan_on_cpu(seq_lens, kv_heads, q_len)
+        planned: TaskMap = _plan_on_cpu(seq_lens, kv_heads, q_len, cost)
         return planned
     return build_task_map(
         seq_lens,
@@ -196,6 +203,7 @@ def _plan(
         max_seq_len=block_table.shape[1] * k_cache.shape[1],
         q_len=q_len,
         config=AttentionConfig(ctas_per_sm=config.ctas_per_sm),
+        cost=cost,
     )
 
 
@@ -203,8 +211,8 @@ _untraced: Any = torch.compiler.disable  # untyped in torch
 
 
 @_untraced  # type: ignore[untyped-decorator]
-def _plan_on_cpu(seq_lens: torch.Tensor, kv_heads: int, q_len: int) -> TaskMap:
-    plan = plan_decode(seq_lens.tolist(), num_kv_heads=kv_heads, num_ctas=INTERPRETED_CTAS, q_len=q_len)
+def _plan_on_cpu(seq_lens: torch.Tensor, kv_heads: int, q_len: int, cost: CostModel) -> TaskMap:
+    plan = plan_decode(seq_lens.tolist(), num_kv_heads=kv_heads, num_ctas=INTERPRETED_CTAS, q_len=q_len, cost=cost)
     return upload_plan(plan, seq_lens.device)
 
 
