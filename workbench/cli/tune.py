@@ -10,30 +10,12 @@ import typer
 from rich.console import Console
 
 from workbench.cli import options
+from workbench.cli.groups import takes
 from workbench.cli.tune_moe import moe_export, moe_lint
-from workbench.cli.tune_space import described, show_rows
+from workbench.cli.tune_options import Records, SpaceOptions, StudyOptions, store_of
+from workbench.cli.tune_table import in_words, show_rows
 
 app = typer.Typer(help="Tune tile sizes: list, compile, measure, apply.", no_args_is_help=True)
-
-_WORK, _SPACE = "Workload", "Space"
-
-Operator = Annotated[str, typer.Argument(help="attention or router.", metavar="OPERATOR")]
-Work = Annotated[
-    str, typer.Argument(help="Attention: KV lengths such as 64x4K. Router: a model, or K,N such as 4096,192.")
-]
-Tokens = Annotated[int, typer.Option(help="Router: tokens M.", rich_help_panel=_WORK, min=1)]
-Terms = Annotated[int, typer.Option(help="Router: terms of the weight, 2 or 3.", rich_help_panel=_WORK)]
-Whole = Annotated[bool, typer.Option("--whole", help="Every value that the kernel declares.", rich_help_panel=_SPACE)]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", help="Values of a parameter, such as stages=4,6. Repeat.", rich_help_panel=_SPACE, metavar="NAME=V,..."
-    ),
-]
-Default = Annotated[
-    bool,
-    typer.Option("--applicable", help="Only what could become the default: see `apply`.", rich_help_panel=_SPACE),
-]
 
 
 @app.callback()
@@ -42,25 +24,15 @@ def _tune() -> None:
 
 
 @app.command("list")
+@takes(SpaceOptions)
 def list_(
-    operator: Operator,
-    work: Work,
-    tokens: Tokens = 64,
-    terms: Terms = 2,
-    cache: options.Cache = "fp8",
-    group: options.Group = 8,
-    kv_heads: options.KvHeads = 1,
-    head_dim: options.HeadDim = 128,
-    q_len: options.QLen = 1,
-    whole: Whole = False,
-    values: Set = None,
-    applicable: Default = False,
+    wanted: SpaceOptions,
     refused: Annotated[bool, typer.Option("--refused", help="List what cannot run, with the reason.")] = False,
     most: Annotated[int, typer.Option(help="Rows printed; the counts are of all.", min=1)] = 40,
     as_json: options.AsJson = False,
 ) -> None:
     """List the configurations of a kernel for a workload; needs no GPU, and compiles nothing."""
-    space = described(operator, work, tokens, terms, cache, group, kv_heads, head_dim, q_len, whole, values, applicable)
+    space = wanted.space()
     if as_json:
         document: dict[str, Any] = {
             "space": space.to_dict(),
@@ -85,43 +57,32 @@ def list_(
 
 
 @app.command()
+@takes(SpaceOptions)
 def resources(
-    operator: Operator,
-    work: Work,
-    tokens: Tokens = 64,
-    terms: Terms = 2,
-    cache: options.Cache = "fp8",
-    group: options.Group = 8,
-    kv_heads: options.KvHeads = 1,
-    head_dim: options.HeadDim = 128,
-    q_len: options.QLen = 1,
-    whole: Whole = False,
-    values: Set = None,
-    applicable: Default = False,
+    wanted: SpaceOptions,
     most: Annotated[int, typer.Option(help="Compile the default and what the cost model ranks first.", min=1)] = 50,
     gpu: options.Gpu = "H200",
     code: Annotated[bool, typer.Option("--code", help="Count tensor-core, copy and spill instructions.")] = False,
-    records: Annotated[
-        str, typer.Option(help="Folder of a store to add records to, 'own', or 'none'.", metavar="STORE")
-    ] = "none",
+    records: Records = "none",
     as_json: options.AsJson = False,
 ) -> None:
     """Compile configurations and say what each needs of an SM; needs no GPU.
 
     Exits with 0 when done, and with 1 where one does not compile or fits no SM.
     """
+    from workbench.cli.tune_run import bar
     from workbench.tune.resources import record_of
     from workbench.tune.resources import resources as compiled
     from workbench.tune.resources_sass import machine_code
 
-    space = described(operator, work, tokens, terms, cache, group, kv_heads, head_dim, q_len, whole, values, applicable)
-    with _bar("compiling") as step:
+    space = wanted.space()
+    with bar("compiling") as step:
         found = compiled(space, space.promising(most, gpu), gpu=gpu, progress=step)
     rows = [each.to_row() for each in found]
     if code:
         for row, each in zip(rows, found, strict=True):
             row.update(machine_code(each.kernel).summary() if each.kernel else {})
-    store = _store(records)
+    store = store_of(records)
     if store is not None:
         for record in (record_of(each, space, gpu) for each in found):
             if record is not None:
@@ -131,25 +92,14 @@ def resources(
     else:
         title = f"{space.operator} {space.workload.case} on {gpu}: compiled, not run; times are modelled"
         Console().print(title, style="bold", highlight=False)
-        show_rows([_shown(row) for row in rows])
+        show_rows([in_words(row) for row in rows])
     if any(each.problem for each in found):
         raise typer.Exit(1)
 
 
 @app.command()
-def code(
-    operator: Operator,
-    work: Work,
-    tokens: Tokens = 64,
-    terms: Terms = 2,
-    cache: options.Cache = "fp8",
-    group: options.Group = 8,
-    kv_heads: options.KvHeads = 1,
-    head_dim: options.HeadDim = 128,
-    q_len: options.QLen = 1,
-    values: Set = None,
-    gpu: options.Gpu = "H200",
-) -> None:
+@takes(SpaceOptions, but=("whole", "applicable"))
+def code(wanted: SpaceOptions, gpu: options.Gpu = "H200") -> None:
     """Print the machine code of one configuration: the default, with what --set changes.
 
     Lines that multiply on tensor cores, start the copy engine or spill registers are marked; their numbers go to
@@ -157,8 +107,9 @@ def code(
     """
     from workbench.tune.resources_sass import listing, machine_code
 
-    space = described(operator, work, tokens, terms, cache, group, kv_heads, head_dim, q_len, False, values, False)
-    changed = {name: known[0] for name, known in space.parameters.items() if f"{name}=" in " ".join(values or [])}
+    space = wanted.space()
+    named = {word.partition("=")[0] for word in wanted.values or []}
+    changed = {name: known[0] for name, known in space.parameters.items() if name in named}
     config = space.config(**{**space.default(gpu).to_dict(), **changed})
     kernel = space.job(config).compile()
     typer.echo(listing(kernel))
@@ -167,35 +118,14 @@ def code(
 
 
 @app.command()
+@takes(SpaceOptions, StudyOptions)
 def run(
-    operator: Operator,
-    work: Work,
-    tokens: Tokens = 64,
-    terms: Terms = 2,
-    cache: options.Cache = "fp8",
-    group: options.Group = 8,
-    kv_heads: options.KvHeads = 1,
-    head_dim: options.HeadDim = 128,
-    q_len: options.QLen = 1,
-    whole: Whole = False,
-    values: Set = None,
-    applicable: Default = False,
+    wanted: SpaceOptions,
+    how: StudyOptions,
     promising: Annotated[
         int | None,
-        typer.Option(help="Only so many that the cost model ranks first.", rich_help_panel=_SPACE, min=2),
+        typer.Option(help="Only so many that the cost model ranks first.", rich_help_panel="Space", min=2),
     ] = None,
-    method: Annotated[str, typer.Option(help="grid, random or tpe.")] = "grid",
-    trials: Annotated[int | None, typer.Option(help="Stop after so many trials in all.", min=1)] = None,
-    journal: Annotated[
-        Path | None, typer.Option(help="Default: in the folder of your studies.", metavar="FILE")
-    ] = None,
-    gpus: Annotated[str, typer.Option(help="GPUs of this machine, such as 0,1; several need `distributed`.")] = "0",
-    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler instead.", metavar="ADDRESS")] = None,
-    seconds: Annotated[float, typer.Option(help="Longest a configuration may take.", min=1)] = 60,
-    seed: Annotated[int, typer.Option(help="Of the inputs and of the search.", min=0)] = 0,
-    records: Annotated[
-        str, typer.Option(help="Folder of a store to add records to, 'own' for yours, or 'none'.", metavar="STORE")
-    ] = "own",
 ) -> None:
     """Measure configurations on this GPU: each is checked first, failures are kept, the best compete in turns.
 
@@ -204,32 +134,14 @@ def run(
     """
     from workbench.cli import tune_run
 
-    space = described(operator, work, tokens, terms, cache, group, kv_heads, head_dim, q_len, whole, values, applicable)
-    tune_run.measure(
-        space,
-        tune_run.Plan(
-            promising=promising,
-            method=method,
-            trials=trials,
-            journal=journal,
-            gpus=tune_run.ordinals(gpus),
-            cluster=cluster,
-            seconds=seconds,
-            seed=seed,
-            store=_store(records),
-        ),
-    )
+    tune_run.measure(wanted.space(), how.plan(promising=promising))
 
 
 @app.command()
+@takes(StudyOptions, but=("journal", "cluster"))
 def resume(
+    how: StudyOptions,
     journal: Annotated[Path, typer.Argument(help="Of the study to go on with.", metavar="JOURNAL")],
-    method: Annotated[str, typer.Option(help="grid, random or tpe.")] = "grid",
-    trials: Annotated[int | None, typer.Option(help="Stop after so many trials in all.", min=1)] = None,
-    gpus: Annotated[str, typer.Option(help="GPUs of this machine, such as 0,1.")] = "0",
-    seconds: Annotated[float, typer.Option(help="Longest a configuration may take.", min=1)] = 60,
-    seed: Annotated[int, typer.Option(help="Of the inputs and of the search.", min=0)] = 0,
-    records: Annotated[str, typer.Option(help="As of `run`.", metavar="STORE")] = "own",
 ) -> None:
     """Go on with a study by its journal alone; what is finished is not measured again."""
     from workbench.cli import tune_run
@@ -237,11 +149,7 @@ def resume(
     from workbench.tune.study_journal import about_of
 
     space = space_from(about_of(journal)["space"])
-    chosen = tune_run.ordinals(gpus)
-    plan = tune_run.Plan(
-        method=method, trials=trials, journal=journal, gpus=chosen, seconds=seconds, seed=seed, store=_store(records)
-    )
-    tune_run.measure(space, plan)
+    tune_run.measure(space, how.plan(journal=journal))
 
 
 @app.command()
@@ -273,27 +181,6 @@ def apply(
     from workbench.cli import tune_run
 
     typer.echo(tune_run.apply(journal, force=force, withdraw=withdraw))
-
-
-def _store(where: str) -> Any:
-    from workbench.records import Store
-
-    return None if where == "none" else Store() if where == "own" else Store(Path(where))
-
-
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of resources with numbers as a reader wants them."""
-    kept = {name: value for name, value in row.items() if name not in ("stack_bytes", "code_bytes", "problem")}
-    for name in ("waves", "modelled_us", "occupancy"):
-        if kept.get(name) is not None:
-            kept[name] = f"{kept[name]:.2f}"
-    return kept | ({"problem": " ".join(str(row["problem"]).split())[:80]} if row["problem"] else {})
-
-
-def _bar(what: str) -> Any:
-    from workbench.cli.tune_run import bar
-
-    return bar(what)
 
 
 app.command()(moe_lint)

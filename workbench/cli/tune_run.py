@@ -240,7 +240,7 @@ def _finalist(finalist: Finalist) -> dict[str, Any]:
 
 def show(found: dict[str, Any], most: int) -> None:
     """Print the finals, or the best trials where there are none yet, and the failures."""
-    from workbench.cli.tune_space import show_rows
+    from workbench.cli.tune_table import show_rows
 
     console = Console(soft_wrap=True)
     tried = len(found["timed"]) + len(found["failed"])
