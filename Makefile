@@ -44,8 +44,8 @@ test-gpu: ## the tests that need an NVIDIA GPU
 	@$(MAKE) --no-print-directory $(VENV)/.installed-test
 	$(PY) -m pytest -m gpu
 
-compile-all: $(VENV)/.installed-test ## compile every configuration of the kernels (hours; ARGS="--head-dim 128" for a part)
-	$(PY) tools/compile_all.py $(ARGS)
+compile-all: $(VENV)/.installed-test ## compile every configuration of the kernels (hours; ARGS="router --terms 3" for a part)
+	$(PY) tools/compile_all.py $(or $(ARGS),all)
 
 lint: $(VENV)/.installed-test ## style, formatting and types
 	$(PY) -m ruff check

@@ -91,7 +91,7 @@ class RouterSpace(Space):
 
     @classmethod
     def whole(cls, product: RouterProduct) -> Self:
-        """Every value that the kernel declares."""
+        """Every value that the kernel's space has; `restrict` takes others, such as stages above 12."""
         return cls(product, module(cls.operator, "config").PARAMETERS)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from workbench.errors import InvalidArgument
 from workbench.gpu.ahead import compile_ahead
 from workbench.ops.router_gemm import RouterConfig, cuda
 from workbench.ops.router_gemm.config import COLUMNS, PARAMETERS, SHARED_LIMIT, TERMS, most_stages, space
+from workbench.ops.router_gemm.cost import PROMOTE, candidates
 from workbench.ops.router_gemm.tuned import shipped
 
 GOOD = RouterConfig(tile_m=64, tile_n=48, stages=4, split_k=2)
@@ -62,6 +64,30 @@ def test_the_space_is_valid_and_holds_every_width(terms: int) -> None:
     assert {config.split_k for config in found} == set(PARAMETERS["split_k"])
     assert max(config.shared_bytes(terms) for config in found) <= SHARED_LIMIT
     assert max(config.cluster for config in found) <= 16
+
+
+@pytest.mark.parametrize("terms", [0, 1, 4])
+def test_a_weight_that_the_kernel_does_not_take_has_no_space(terms: int) -> None:
+    with pytest.raises(InvalidArgument, match=f"has {terms} terms"):
+        next(space(terms))
+
+
+def test_what_is_promoted_by_default_is_what_is_searched() -> None:
+    assert set(PROMOTE.values()) == set(PARAMETERS["promote"])
+    assert set(PROMOTE) == set(TERMS)
+
+
+def test_every_tuned_default_lies_in_the_space() -> None:
+    listed = set(space(shipped().terms))
+    assert {row.config for rows in shipped().shapes.values() for row in rows} <= listed
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_whatever_the_cost_model_can_propose_lies_in_the_space(terms: int) -> None:
+    """It ranks the same for every N; tokens matter by the tile that holds them, K by its blocks of 64."""
+    listed = set(space(terms))
+    for m, blocks in itertools.product((1, 9, 17, 33, 64, 65, 129, 100_000), (*range(1, 18), 33, 64, 112, 500)):
+        assert set(candidates(m, blocks * 64, terms)) <= listed, (m, blocks)
 
 
 def test_as_many_stages_as_fit() -> None:

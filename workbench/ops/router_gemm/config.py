@@ -35,10 +35,11 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "stages": tuple(range(2, 13)),
     "split_k": (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16),
     "multicast": (1, 2),
-    "promote": (64, 128, 256, 512, 1024, 2048),
+    "promote": (128, 1024),
     "pdl": (True, False),
 }
-"""What can be set, and to what."""
+"""What is searched. Tiles, the split of K and multicast can be nothing else. The kernel also takes more stages, and any
+multiple of 64 for ``promote``: the two here serve three terms and two (``cost.PROMOTE``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +152,15 @@ class RouterConfig:
 
 
 def space(terms: int) -> Iterator[RouterConfig]:
-    """Every valid configuration for a weight of so many terms."""
+    """Every valid configuration that is searched for a weight of so many terms.
+
+    Raises
+    ------
+    InvalidArgument
+        For a number of terms that the kernel does not take.
+    """
+    if terms not in TERMS:
+        raise InvalidArgument(f"the weight has {terms} terms; the kernel takes 2 or 3.")
     for values in itertools.product(*PARAMETERS.values()):
         config = RouterConfig(**dict(zip(PARAMETERS, values, strict=True)))
         if config.why_invalid(terms) is None:
