@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from workbench.gpu.compile import compile_kernel
+from workbench.gpu.ahead import Job
 from workbench.gpu.driver import require_gpu
 from workbench.gpu.launch import Kernel
 from workbench.measure.timing import time_interleaved
@@ -37,15 +37,18 @@ POLICIES = ("hpc-ops", "balanced")
 CTAS = (132, 528)
 
 
-def compiled(profile: bool) -> Kernel:
-    """The map kernel, with or without stamps."""
-    return Kernel(compile_kernel(SOURCE, "build_task_map", defines={"PROFILE": int(profile)}))
+def job(profile: bool) -> Job:
+    """The map kernel with or without stamps, to be compiled."""
+    return Job(source=SOURCE, entry="build_task_map", defines={"PROFILE": int(profile)})
 
 
 def builder(
     kernel: Kernel, lengths: torch.Tensor, task_map: TaskMap, policy: str, threads: int | None = None
 ) -> Callable[[], object]:
-    """One launch of ``kernel``, with the threads that ``build_task_map`` would give it unless others are named."""
+    """One launch of ``kernel``, with the threads that ``build_task_map`` would give it unless others are named.
+
+    The parameters hold addresses only, so the call itself keeps the tensors for as long as a graph may replay it.
+    """
     batch, heads, ctas, tile = lengths.shape[0], task_map.num_kv_heads, task_map.num_ctas, task_map.tile
     _, costs = decides(policy, ctas, tile)
     grid, usual = grid_of(batch, heads, ctas, bool(costs))
@@ -54,7 +57,11 @@ def builder(
     floor, rows = task_map.min_process_len // tile, task_map.max_batch
     parameters = map_parameters(pointers, batch, rows, heads, ctas, tile, floor, LONGEST, costs, threads)
     needed = shared_bytes(batch, ctas, bool(costs))
-    return lambda: kernel.launch(grid, threads, [parameters], shared_bytes=needed, pdl=True)
+
+    def call(kept: tuple[torch.Tensor, TaskMap] = (lengths, task_map)) -> None:
+        kernel.launch(grid, threads, [parameters], shared_bytes=needed, pdl=True)
+
+    return call
 
 
 def made(lengths: np.ndarray, policy: str, ctas: int) -> tuple[torch.Tensor, TaskMap]:
@@ -83,7 +90,7 @@ def main() -> None:
     parser.add_argument("--threads", action="store_true", help="also other numbers of threads a CTA")
     arguments = parser.parse_args()
     require_gpu()
-    plain, stamped = compiled(False), compiled(True)
+    plain, stamped = (Kernel(job(profile).compile()) for profile in (False, True))
     for name, draw in BATCHES.items():
         variants: dict[str, list[Callable[[], object]]] = {}
         stamps = {}

@@ -119,15 +119,20 @@ def over_all_cases(pool: LocalPool, studies: Sequence[tuple[Space, Study]], roun
     return found
 
 
-def main() -> int:
-    """Compile, tune, compare, write."""
+def options(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line, or other words in its place."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--limit-s", type=float, default=85, help="no trial is begun after so many seconds")
     parser.add_argument("--cache", default="fp8")
     parser.add_argument("--attention", type=lambda text: text.split(",") if text else [], default=list(MIXES))
     parser.add_argument("--tokens", type=lambda text: [int(m) for m in text.split(",") if m], default=list(TOKENS))
-    arguments = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> int:
+    """Compile, tune, compare, write."""
+    arguments = options()
     require_gpu()
     started = time.perf_counter()
     stop = threading.Event()

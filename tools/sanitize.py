@@ -3,8 +3,8 @@
     python tools/sanitize.py                 # both tools
     python tools/sanitize.py memcheck
 
-Each tool first runs over a kernel with a planted fault that it has to report: a tool that is silent about that says
-nothing about ours. Exit status: 0 clean, 1 the tool found something, 2 it could not run here.
+The two run side by side. Each first runs over a kernel with a planted fault that it has to report: a tool that is
+silent about that says nothing about ours. Exit status: 0 clean, 1 the tool found something, 2 it could not run here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +27,7 @@ TOOLS = ("memcheck", "racecheck")
 REPORTED = 99  # what the sanitizer exits with when it found something
 LENGTHS = (1300, 0, 1, 2, 17, 64, 400)
 EVERY = 23  # one case in so many of the tests' grid
+LIMIT_S = 300  # of one run of a tool; one that is ended has said until then what it found
 
 OURS = ("attention_decode", "task_map", "dense_map", "planted")
 """Parts of the names of the kernels that are checked."""
@@ -58,6 +61,7 @@ def run_planted(tool: str) -> None:
         print("the planted fault stopped the kernel:", str(error).splitlines()[0])
 
 
+@cache
 def chosen_cases() -> list:
     """A part of the tests' grid, on short batches; all precisions, head dims and policies occur."""
     from tests.ops.attention_decode.cases import grid
@@ -109,11 +113,14 @@ def under(sanitizer: str, tool: str, what: str) -> tuple[int, str]:
     # kernels of its own that racecheck does not understand.
     command += ["--report-api-errors", "no"] if tool == "memcheck" else []
     command += [option for name in OURS for option in ("--kernel-name", f"kns={name}")]
-    done = subprocess.run(
-        [*command, sys.executable, __file__, tool, "--inside", what],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout
+    try:
+        done = subprocess.run(
+            [*command, sys.executable, __file__, tool, "--inside", what],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=LIMIT_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as ended:
+        return -1, (ended.stdout or b"").decode(errors="replace") + f"\nended after {LIMIT_S} s"
+    return done.returncode, done.stdout.decode(errors="replace")
 
 
 def check(sanitizer: str, tool: str) -> int:
@@ -159,7 +166,9 @@ def main() -> int:
         print("with conda: conda install -c nvidia cuda-sanitizer-api")
         return IMPOSSIBLE
     compile_ahead([case.job for case in chosen_cases()])
-    statuses = [check(sanitizer, tool) for tool in ([arguments.tool] if arguments.tool else TOOLS)]
+    chosen = (arguments.tool,) if arguments.tool else TOOLS
+    with ThreadPoolExecutor(len(chosen)) as pool:
+        statuses = list(pool.map(check, [sanitizer] * len(chosen), chosen))
     return FOUND if FOUND in statuses else max(statuses)
 
 

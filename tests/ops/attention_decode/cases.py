@@ -194,7 +194,8 @@ def grid() -> list[Case]:
             num_ctas=(None, 7)[int(rng.random() < 0.2)], **deal(),
         )  # fmt: skip
         if number >= len(shapes):
-            others = [config for config in space(case.shape) if config != default_config(case.shape)]
+            usual = default_config(case.shape)
+            others = [config for config in space(case.shape) if config != usual]
             case = replace(case, config=others[int(rng.integers(len(others)))])
         cases.append(case)
     return cases
