@@ -7,15 +7,12 @@ import json
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import pydantic
 
 from workbench import devices
 from workbench.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 __all__ = ["SUFFIXES", "read_gpu"]
 
@@ -26,11 +23,12 @@ EXAMPLE = """name = "my-gpu"
 sms = 78
 memory_bandwidth = 4.0e12"""
 
-_CONSTRAINTS: dict[str, Any] = {
-    "name": pydantic.Field(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]*$"),
-    "architecture": pydantic.Field(min_length=1),
-    "arch": pydantic.Field(pattern=r"^sm_\d{2,3}[af]?$"),
+_ALLOWED: dict[str, dict[str, Any]] = {
+    "name": {"min_length": 1, "max_length": 60, "pattern": r"^[^\x00-\x1f\x7f]*$"},
+    "architecture": {"min_length": 1},
+    "arch": {"pattern": r"^sm_\d{2,3}[af]?$"},
 }
+"""What a text may be; every other field is a number above 0."""
 
 
 @cache
@@ -41,8 +39,11 @@ def _description() -> type[pydantic.BaseModel]:
     for field in dataclasses.fields(devices.Gpu):
         if field.name == "aliases":  # names of catalogue entries
             continue
-        wanted = Annotated[hints[field.name], _CONSTRAINTS.get(field.name) or pydantic.Field(gt=0, allow_inf_nan=False)]
-        fields[field.name] = (wanted, ...) if field.name in ("name", "sms") else (wanted | None, None)
+        kind, allowed = hints[field.name], _ALLOWED.get(field.name, {"gt": 0, "allow_inf_nan": False})
+        if field.name in ("name", "sms"):
+            fields[field.name] = (kind, pydantic.Field(**allowed))
+        else:
+            fields[field.name] = (kind | None, pydantic.Field(None, **allowed))
     return pydantic.create_model("Gpu", __config__=pydantic.ConfigDict(extra="forbid", strict=True), **fields)
 
 
@@ -89,8 +90,8 @@ def read_gpu(path: str | Path) -> devices.Gpu:
         raise InvalidArgument(f"{file}: {error}") from None
 
 
-def _words(fault: ErrorDetails) -> str:
-    """One fault in a line: the field, what is wrong, and what was given."""
+def _words(fault: Any) -> str:
+    """One of pydantic's faults in a line: the field, what is wrong, and what was given."""
     field = "".join(f"{part}: " for part in fault["loc"])
     given = "" if fault["type"] == "missing" else f"; it is {str(fault['input'])[:40]!r}"
     return f"  {field}{fault['msg']}{given}"

@@ -15,6 +15,7 @@ import pytest
 from workbench import paths
 from workbench.errors import CompileError, InvalidArgument
 from workbench.gpu import compile as compiler
+from workbench.gpu import toolkit
 from workbench.gpu.compile import compile_kernel
 from workbench.gpu.source import Source
 
@@ -122,7 +123,7 @@ def test_what_cannot_be_compiled_is_refused(saxpy: Source, given: dict[str, Any]
 @pytest.mark.parametrize("here", [False, True])
 def test_a_header_of_cuda_that_is_not_here_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, here: bool) -> None:
     if not here:
-        monkeypatch.setattr(compiler, "_toolkit_folders", lambda: ())
+        monkeypatch.setattr(toolkit, "header_folders", lambda: ())
     with pytest.raises(CompileError, match=r"cannot open source file \"cooperative") as caught:
         compile_kernel(Source.inline("#include <cooperative_groups/no_such_part.h>"), "f")
     assert ("pip install 'nvidia-cuda-cccl==13.0.*'" in str(caught.value)) is not here

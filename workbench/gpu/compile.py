@@ -16,26 +16,33 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache
-from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from workbench import settings
-from workbench.errors import CompileError, InvalidArgument, MissingDependency
+from workbench.errors import CompileError, InvalidArgument
+from workbench.gpu import toolkit
 from workbench.gpu.cache import FORMAT, CacheEntry, DiskCache
 from workbench.gpu.facts import ResourceFacts, read_facts
 from workbench.gpu.source import Source
+from workbench.gpu.toolkit import compiler_version
+
+__all__ = [
+    "DEFAULT_ARCH",
+    "CompiledKernel",
+    "Define",
+    "cache_folder",
+    "compile_kernel",
+    "compiler_version",
+    "describe",
+    "forget",
+    "is_compiled",
+]
 
 DEFAULT_ARCH = "sm_90a"
 
 _STANDARD = "c++20"
-_TOOLKIT = ("nvidia-cuda-nvrtc", "nvidia-cuda-cccl", "nvidia-cuda-runtime", "nvidia-cuda-crt")
-_INSTALL = "pip install 'cuda-core==1.2.*' 'cuda-bindings==13.3.*' " + " ".join(
-    f"'{part}==13.0.*'" for part in _TOOLKIT
-)
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 _WARNING = re.compile(r"warning|Potential Performance Loss", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -205,7 +212,7 @@ def _request(
     options |= {"max_register_count": max_registers, "use_fast_math": fast_math, "lineinfo": line_info}
     options |= {
         "define_macro": list(constants.items()) or None,
-        "include_path": [*map(str, (*source.folders, *_toolkit_folders()))],
+        "include_path": [*map(str, (*source.folders, *toolkit.header_folders()))],
     }
     key = _key(source, entry, options)
     return source, constants, options, key
@@ -225,27 +232,6 @@ def cache_folder() -> Path:
     return settings.cache_dir() / "kernels"
 
 
-@cache
-def compiler_version() -> str:
-    """Version of NVRTC.
-
-    Raises
-    ------
-    MissingDependency
-        It is not installed.
-    """
-    version = _version("nvidia-cuda-nvrtc")
-    if version is None:  # not from a wheel: conda or the CUDA toolkit; ask the library itself
-        try:
-            from cuda.bindings import nvrtc
-
-            _status, major, minor = nvrtc.nvrtcVersion()
-        except (ImportError, RuntimeError) as error:
-            raise _missing() from error
-        version = f"{major}.{minor}"
-    return version
-
-
 def _constants(defines: Mapping[str, Define]) -> dict[str, str]:
     if not isinstance(defines, Mapping):
         raise InvalidArgument(f"defines is a {type(defines).__name__}; give a mapping such as {{'TILE': 64}}.")
@@ -259,8 +245,8 @@ def _constants(defines: Mapping[str, Define]) -> dict[str, str]:
 
 
 def _key(source: Source, entry: str, options: Mapping[str, Any]) -> str:
-    toolkit = {part: _version(part) for part in _TOOLKIT} | {"nvrtc": compiler_version()}
-    parts = {"format": FORMAT, "entry": entry, "options": options, "toolkit": toolkit, "source": source.digests()}
+    versions = toolkit.versions() | {"nvrtc": compiler_version()}
+    parts = {"format": FORMAT, "entry": entry, "options": options, "toolkit": versions, "source": source.digests()}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -269,7 +255,7 @@ def _compile(source: Source, entry: str, options: Mapping[str, Any], configurati
         from cuda.core import Program, ProgramOptions
         from cuda.core._utils.cuda_utils import NVRTCError
     except ImportError as error:
-        raise _missing() from error
+        raise toolkit.missing() from error
     log = io.StringIO()
     start = time.perf_counter()
     try:
@@ -277,38 +263,10 @@ def _compile(source: Source, entry: str, options: Mapping[str, Any], configurati
         compiled = program.compile("cubin", name_expressions=[entry], logs=log)
     except NVRTCError as error:
         said = str(error).partition("compilation log:")[2] or str(error)
-        raise CompileError(configuration, said + _remedy(said)) from None
+        raise CompileError(configuration, said + toolkit.remedy(said)) from None
     seconds = time.perf_counter() - start
     cubin, text = bytes(compiled.code), log.getvalue().rstrip("\0\n ") + "\n"
     name = compiled.symbol_mapping[entry]
     symbol = name.decode() if isinstance(name, bytes) else str(name)
     facts = read_facts(text, cubin, symbol)
     return CacheEntry(cubin, text, {"symbol": symbol, "facts": facts.to_dict(), "compile_seconds": seconds})
-
-
-@cache
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-@cache
-def _toolkit_folders() -> tuple[Path, ...]:
-    """Header folders of the CUDA wheels; empty where the toolkit came in another way."""
-    package = find_spec("nvidia")
-    roots = (Path(folder) / "cu13" / "include" for folder in (package and package.submodule_search_locations) or ())
-    return tuple(folder for root in roots for folder in (root / "cccl", root) if folder.is_dir())
-
-
-def _remedy(log: str) -> str:
-    """What mends an include that was not found, where the toolkit's headers are not here; else nothing."""
-    if "cannot open source file" not in log or _toolkit_folders():
-        return ""
-    headers = " ".join(f"'{part}==13.0.*'" for part in _TOOLKIT[1:])
-    return f"\nCUDA's own headers are not here. If it is one of them: pip install {headers}"
-
-
-def _missing() -> MissingDependency:
-    return MissingDependency("cuda-core", needed_for="compiling kernels", install=_INSTALL)

@@ -73,8 +73,8 @@ def observations(store: Store, cost: CostModel) -> tuple[list[Observation], list
         for path, record in records:
             try:
                 usable.append((record.environment.date, _observation(store, path, record, cost)))
-            except _Unusable as reason:
-                left_out.append(LeftOut(path.name, record.workload.case, record.policy, str(reason)))
+            except _Unusable as error:
+                left_out.append(LeftOut(path.name, record.workload.case, record.policy, str(error)))
     kernel = _newest_kernel(usable)
     chosen: dict[tuple[str, str], Observation] = {}
     for _, o in sorted(usable, key=lambda item: (item[1].timeline is not None, item[0])):  # the last of a key stays

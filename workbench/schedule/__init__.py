@@ -1,7 +1,9 @@
 """Schedules: which CTA reads which part of the KV cache, and what that costs.
 
-- :func:`plan_decode` makes a :class:`DecodePlan` under a policy (``policies``, ``fills``).
-- ``problem``: what is scheduled; ``plan``: the result; ``bins``: plans from a user's lists; ``dense``: HPC-Ops' buffer.
+- :func:`plan_decode` makes a :class:`DecodePlan` under a policy (``policies``; ``persistent`` with ``fills``, ``grids``).
+- ``problem``: what is scheduled; ``plan``: the result; ``bins``: plans from a user's lists; ``json_plan``: as text;
+  ``dense``: HPC-Ops' buffer.
+- ``sweep``: many steps at once (``blocks``, ``block_fills``, ``block_policies``); ``search``: the best static setting.
 - ``validate``: what is wrong with a plan, in words.
 - :func:`check_scheduler` tries a scheduler of one's own (``trials``: on which batches).
 - ``costs``: constants a GPU; ``timing``: spans on the time axis; ``metrics``: a plan in numbers.

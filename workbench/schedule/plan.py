@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidArgument, InvalidPlan
+from workbench.errors import InvalidPlan
 from workbench.schedule.problem import DecodeProblem
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ DESCRIPTOR = np.dtype(
     ]
 )
 """One row of :attr:`DecodePlan.descriptors`. ``chunk`` numbers the pieces of one (KV head, request) by position."""
-
-JSON_FORMAT = "workbench.decode-plan"
 
 
 class Bins(Sequence[Any]):
@@ -235,15 +232,8 @@ class DecodePlan:
 
     def as_lists(self) -> list[list[tuple[int, int, int, int]]]:
         """The plan as a user's policy returns it: for each CTA, (kv_head, request, first_tile, num_tiles)."""
-        rows = list(
-            zip(
-                self.kv_head.tolist(),
-                self.request.tolist(),
-                self.first_tile.tolist(),
-                self.num_tiles.tolist(),
-                strict=True,
-            )
-        )
+        columns = (self.kv_head, self.request, self.first_tile, self.num_tiles)
+        rows = list(zip(*(values.tolist() for values in columns), strict=True))
         edges = self.bin_offsets.tolist()
         return [rows[low:high] for low, high in itertools.pairwise(edges)]
 
@@ -292,50 +282,14 @@ class DecodePlan:
         return decode(buffer)
 
     def to_json(self) -> str:
-        """The plan as JSON text: the problem, and for each CTA its (kv_head, request, first_tile, num_tiles)."""
-        return json.dumps(
-            {
-                "format": JSON_FORMAT,
-                "version": 1,
-                "policy": self.policy,
-                "static_grid": self.static_grid,
-                "num_kv_heads": self.num_kv_heads,
-                "num_ctas": self.num_ctas,
-                "tile": self.tile,
-                "min_process_len": self.min_process_len,
-                "q_len": self.q_len,
-                "lengths": self.lengths.tolist(),
-                "bins": self.as_lists(),
-            },
-            separators=(",", ":"),
-        )
+        """The plan as JSON text; see :mod:`workbench.schedule.json_plan`."""
+        from workbench.schedule.json_plan import to_json
+
+        return to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> DecodePlan:
-        """Read what :meth:`to_json` wrote; the plan is validated.
+        """Read what :meth:`to_json` wrote; see :mod:`workbench.schedule.json_plan`."""
+        from workbench.schedule.json_plan import from_json
 
-        Raises
-        ------
-        InvalidPlan
-            When the text is not such a document, or the plan in it is wrong.
-        """
-        from workbench.schedule.bins import plan_from_bins
-
-        try:
-            data = json.loads(text)
-            form, version = data["format"], data["version"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InvalidPlan("JSON", [f"not a plan written by to_json(): {type(error).__name__} {error}"]) from None
-        if form != JSON_FORMAT or version != 1:
-            raise InvalidPlan("JSON", [f"format {form!r} version {version!r} is not known; expected {JSON_FORMAT!r} 1"])
-        names = ("lengths", "num_kv_heads", "num_ctas", "tile", "min_process_len", "q_len")
-        try:
-            problem = DecodeProblem(**{name: data[name] for name in names})
-            policy, static, bins = data["policy"], data["static_grid"], data["bins"]
-        except KeyError as error:
-            raise InvalidPlan("JSON", [f"the field {error} is missing"]) from None
-        except InvalidArgument as error:
-            raise InvalidPlan("JSON", [error]) from None
-        if not isinstance(policy, str) or not isinstance(static, bool):
-            raise InvalidPlan("JSON", [f"policy is {policy!r} and static_grid is {static!r}; expected text and a bool"])
-        return plan_from_bins(problem, policy, bins, static_grid=static).validate()
+        return from_json(text)

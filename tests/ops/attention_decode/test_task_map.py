@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.ops.attention_decode.config import SHARED_LIMIT
-from workbench.ops.attention_decode.task_map import MAX_BATCH, costs_of, decides, grid_of, map_parameters, shared_bytes
+from workbench.ops.attention_decode.map_costs import costs_of, decides
+from workbench.ops.attention_decode.task_map import MAX_BATCH, grid_of, map_parameters, shared_bytes
 from workbench.schedule import balanced, cost_model
 
 

@@ -19,7 +19,8 @@ from workbench.ops.attention_decode.checks import (
     shape_of,
 )
 from workbench.ops.attention_decode.config import PARAMETERS, AttentionConfig, AttentionShape
-from workbench.ops.attention_decode.task_map import build_task_map, costs_of
+from workbench.ops.attention_decode.map_costs import costs_of
+from workbench.ops.attention_decode.task_map import build_task_map
 from workbench.ops.attention_decode.tuned import chosen_config
 from workbench.ops.library import define
 

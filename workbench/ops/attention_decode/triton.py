@@ -18,7 +18,8 @@ from workbench.ops.attention_decode.checks import (
 from workbench.ops.attention_decode.config import AttentionConfig, AttentionShape
 from workbench.ops.attention_decode.contents import check_contents
 from workbench.ops.attention_decode.cuda import LOG2_E
-from workbench.ops.attention_decode.task_map import build_task_map, costs_of
+from workbench.ops.attention_decode.map_costs import costs_of
+from workbench.ops.attention_decode.task_map import build_task_map
 from workbench.ops.attention_decode.upload import upload_plan
 from workbench.schedule import CostModel, plan_decode
 
