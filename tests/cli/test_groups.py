@@ -55,7 +55,8 @@ def invoke(app):
 
 def test_objects_are_made_of_what_is_given_and_of_defaults(invoke, said):
     assert invoke("both", "here").exit_code == 0
-    assert invoke("both", "there", "--depth", "7", "--often", "1", "--often", "2", "--loud", "--own", "y").exit_code == 0
+    words = ("--depth", "7", "--often", "1", "--often", "2", "--loud", "--own", "y")
+    assert invoke("both", "there", *words).exit_code == 0
     assert said == [
         (Where(place="here"), How(), "x"),
         (Where(place="there", depth=7), How(often=[1, 2], loud=True), "y"),

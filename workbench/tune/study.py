@@ -1,8 +1,7 @@
 """A study: try the configurations of a space, keep every outcome, and let the best of them compete in turns.
 
 Each trial checks one configuration before it is timed, and times it in turns with the default. A trial is kept as soon
-as it is finished, whatever came out. `Study.finals` then halves the best: in each round those that are left take turns,
-the slower half goes, and the rest get twice as many samples.
+as it is finished, whatever came out. `Study.finals` then lets the best compete: `workbench.tune.study_finals`.
 """
 
 from __future__ import annotations
@@ -15,36 +14,20 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from workbench import devices
 from workbench.errors import InvalidArgument, StudyError
 from workbench.gpu.source import Source
-from workbench.tune.measure import Effort, Samples
+from workbench.tune.measure import Effort
 from workbench.tune.space import Space, key_of
+from workbench.tune.study_finals import Finals, Result
 from workbench.tune.study_journal import Journal
+from workbench.tune.study_pool import Pool
 from workbench.tune.study_search import Search
-from workbench.tune.study_trials import Finalist, Trial
+from workbench.tune.study_trials import Trial
 
-_LAST = 4
-"""Configurations, the default among them, that the last round of the finals has."""
-
-
-class Pool(Protocol):
-    """Where trials run: `workbench.tune.workers_local.LocalPool`, or the GPUs of a cluster."""
-
-    @property
-    def slots(self) -> int:
-        """Trials that can run at the same time."""
-        ...
-
-    def try_config(self, config: Any, default: Any, best: float, effort: Effort) -> Future[Trial]:
-        """See `workbench.tune.measure.try_config`."""
-        ...
-
-    def take_turns(self, configs: Sequence[Any], rounds: int) -> Future[Samples]:
-        """See `workbench.tune.measure.take_turns`."""
-        ...
+__all__ = ["Pool", "Progress", "Result", "Study", "source_digest"]
 
 
 @dataclass(frozen=True)
@@ -68,31 +51,6 @@ class Progress:
     total: int
     best: Trial | None
     eta_s: float
-
-
-@dataclass(frozen=True)
-class Result:
-    """What the finals say.
-
-    Attributes
-    ----------
-    finalists : tuple of Finalist
-        Of the last round, fastest first; the default is one of them.
-    default : Finalist
-    """
-
-    finalists: tuple[Finalist, ...]
-    default: Finalist
-
-    @property
-    def best(self) -> Finalist:
-        """The fastest."""
-        return self.finalists[0]
-
-    def gain(self) -> tuple[float, float, float]:
-        """Share of the default's time that the best saves, and the ends of its interval."""
-        low, high = self.best.relative_interval()
-        return 1 - self.best.relative, 1 - high, 1 - low
 
 
 class Study:
@@ -223,37 +181,15 @@ class Study:
         StudyError
             The default has no time, or was lost.
         """
-        default = self.trials.get(self.search.default_key)
-        if default is None or default.state != "timed":
-            raise StudyError("the default was not timed, so there is nothing to compare with. Run the study first.")
-        known = self.search.configs
-        others = [t for t in self.timed if not t.dropped and t.key != default.key and t.key in known]
-        left = [default.key, *self._best_of([trial.key for trial in others], self.effort.finalists)]
-        rounds = self.effort.rounds
-        for number in range(len(left)):
-            last = len(left) <= _LAST
-            taken = self._round(pool, number, left, self.effort.final_rounds if last else rounds)
-            if last:
-                return self._result(taken, default.key)
-            ranked = sorted((key for key in taken if key != default.key), key=lambda key: _median(taken[key]))
-            left = [default.key, *self._best_of(ranked, max(_LAST - 1, len(ranked) // 2))]
-            rounds = min(2 * rounds, self.effort.final_rounds)
-        raise AssertionError("each round of the finals has fewer configurations than the one before")
+        return self._finals.run(pool)
 
     def result(self) -> Result | None:
         """The finals that are in the journal; None where they are not finished. Measures nothing."""
-        try:
-            return self.finals(_Nobody())
-        except (_Unfinished, StudyError):
-            return None
+        return self._finals.kept()
 
-    def _best_of(self, ranked: list[str], most: int) -> list[str]:
-        """The first ones, the best that could be the default among them, however it compares with those that cannot."""
-        chosen = ranked[:most]
-        could = [key for key in ranked if self.space.could_be_default(self.search.configs[key], self.default)]
-        if could and not set(could) & set(chosen):
-            chosen[-1] = could[0]
-        return chosen
+    @property
+    def _finals(self) -> Finals:
+        return Finals(self.space, self.search, self.default, self.trials, self.effort, self.journal)
 
     def _slots(self, pool: Pool) -> int:
         # The default alone is tried first: a study without it compares nothing.
@@ -270,49 +206,9 @@ class Study:
         self.journal.add(trial)
         self.trials[trial.key] = trial
 
-    def _round(self, pool: Pool, number: int, keys: list[str], rounds: int) -> dict[str, tuple[float, ...]]:
-        """Samples of the configurations of one round; one that failed in it has none and is left out."""
-        name, asked = f"round {number}", {"configs": keys, "rounds": rounds}
-        kept = self.journal.noted(name)
-        if kept is None or kept["asked"] != asked:
-            configs = [self.search.configs[key] for key in keys]
-            samples = pool.take_turns(configs, rounds).result()
-            kept = {"asked": asked, "us": [list(each) for each in samples.us], "throttled": list(samples.throttled)}
-            self.journal.note(name, kept)
-        return {key: tuple(us) for key, us in zip(keys, kept["us"], strict=True) if us}
-
-    def _result(self, taken: dict[str, tuple[float, ...]], default: str) -> Result:
-        if default not in taken:
-            raise StudyError("the default failed in the last round of the finals. Run them again.")
-        found = {
-            key: Finalist(json.loads(key), us, taken[default], self.trials[key].rel_error) for key, us in taken.items()
-        }
-        return Result(tuple(sorted(found.values(), key=lambda each: each.median_us)), found[default])
-
-
-class _Unfinished(Exception):
-    """The journal lacks a round of the finals."""
-
-
-class _Nobody:
-    """A pool that measures nothing."""
-
-    slots = 0
-
-    def try_config(self, config: Any, default: Any, best: float, effort: Effort) -> Future[Trial]:
-        raise _Unfinished
-
-    def take_turns(self, configs: Sequence[Any], rounds: int) -> Future[Samples]:
-        raise _Unfinished
-
 
 def source_digest(space: Space) -> str:
     """SHA-256 over the kernel's source and headers, as records have it."""
     source = space.job(space.default()).source
     digests = (source if isinstance(source, Source) else Source.file(source)).digests()
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
-
-
-def _median(samples: Sequence[float]) -> float:
-    ordered = sorted(samples)
-    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
