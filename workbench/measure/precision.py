@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from workbench.errors import InvalidArgument
-from workbench.measure.precision_arms import ARMS, scores, where_run
+from workbench.measure.precision_arms import ARMS, ROWS_AT_ONCE, scores, where_run
 from workbench.measure.precision_routing import Routed, check_router, route
 from workbench.ops.router_gemm import router_reference
 from workbench.tables import RouterModel
@@ -175,11 +175,14 @@ def precision_view(
     Raises
     ------
     InvalidArgument
-        Types, shapes or devices do not fit, a value is not finite, or there are more scores than `MAX_SCORES`.
+        Types, shapes or devices do not fit, a value or a score of some arm is not finite, or there are more scores than
+        `MAX_SCORES`.
     """
-    names = tuple(dict.fromkeys(arms))
-    _check(x, weight, router, bias, names, weight_bound)
-    exact = router_reference(x, weight)
+    names = _names(arms)
+    _check(x, weight, router, bias, weight_bound)
+    x, weight = x.detach(), weight.detach()
+    bias = bias if bias is None else bias.detach().to(x.device)
+    exact = torch.cat([router_reference(part, weight) for part in x.split(ROWS_AT_ONCE)])
     truth = route(exact, router, bias)
     size = float(exact.square().mean().sqrt())
     if size == 0:
@@ -224,14 +227,26 @@ def wilson(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
+def _names(arms: Iterable[str]) -> tuple[str, ...]:
+    names = (arms,) if isinstance(arms, str) else tuple(dict.fromkeys(arms)) if isinstance(arms, Iterable) else ()
+    if unknown := [str(name) for name in names if name not in ARMS]:
+        raise InvalidArgument(f"arms {', '.join(unknown)} are not known; give some of {', '.join(ARMS)}")
+    if not names:
+        raise InvalidArgument(f"arms are {arms!r}; give some of {', '.join(ARMS)}")
+    return names
+
+
 def _check(
     x: torch.Tensor,
     weight: torch.Tensor,
     router: RouterModel,
     bias: torch.Tensor | None,
-    arms: tuple[str, ...],
     weight_bound: float,
 ) -> None:
+    check_router(router, bias)
+    for name, tensor in (("x", x), ("weight", weight)):
+        if not isinstance(tensor, torch.Tensor):
+            raise InvalidArgument(f"{name} is a {type(tensor).__name__}; give a torch tensor")
     if x.ndim != 2 or x.dtype != torch.bfloat16 or x.shape[0] == 0:
         raise InvalidArgument(f"x is {x.dtype} {tuple(x.shape)}; give torch.bfloat16 [tokens, {router.k}]")
     if tuple(weight.shape) != (router.n, router.k) or x.shape[1] != router.k:
@@ -247,11 +262,8 @@ def _check(
     for name, tensor in (("x", x), ("weight", weight)):
         if not tensor.isfinite().all():
             raise InvalidArgument(f"{name} holds infinite numbers or NaN; give finite ones")
-    if unknown := [name for name in arms if name not in ARMS]:
-        raise InvalidArgument(f"arms {', '.join(unknown)} are not known; give some of {', '.join(ARMS)}")
-    if not 0 < weight_bound < 1:
-        raise InvalidArgument(f"weight_bound={weight_bound}; give a share of the weights between 0 and 1")
-    check_router(router, bias)
+    if not isinstance(weight_bound, float | int) or not 0 < weight_bound < 1:
+        raise InvalidArgument(f"weight_bound={weight_bound!r}; give a share of the weights between 0 and 1")
 
 
 def _report(
@@ -264,6 +276,11 @@ def _report(
     bias: torch.Tensor | None,
     weight_bound: float,
 ) -> ArmReport:
+    if not computed.isfinite().all():
+        raise InvalidArgument(
+            f"{ARMS[name].title}: some scores are not finite; the numbers given leave the range of {computed.dtype} or "
+            "of the terms. Scale them, or leave this arm out"
+        )
     difference = (computed.double() - exact).abs()
     routed = route(computed, router, bias)
     same = truth.experts.sort(dim=1).values == routed.experts.sort(dim=1).values

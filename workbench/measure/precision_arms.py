@@ -26,6 +26,10 @@ _TF32_DROPPED = 13
 """Low bits of an FP32 mantissa that TF32 does not have."""
 
 
+ROWS_AT_ONCE = 4096
+"""Tokens that are widened at once, so that activations need no second memory in float64."""
+
+
 @dataclass(frozen=True)
 class Arm:
     """One arithmetic.
@@ -107,7 +111,8 @@ def scores(arm: str, x: torch.Tensor, weight: torch.Tensor, *, kernel: str | Non
     kind = ARMS[arm]
     split = split_router_weight(weight, kind.rounding, kind.terms)
     if not x.is_cuda and kernel is None:
-        return _emulated(kind, x, weight, split.terms).to(kind.out)
+        parts = (_emulated(kind, part, weight, split.terms).to(kind.out) for part in x.split(ROWS_AT_ONCE))
+        return torch.cat(list(parts))
     provider = (kernel or "auto") if kind.provider == "split" else kind.provider
     return router_gemm(x, split, provider=provider, out_dtype=kind.out)
 

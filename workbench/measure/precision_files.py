@@ -6,6 +6,7 @@ import os
 import pickle
 import stat
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def load_activations(path: str | os.PathLike[str], k: int, *, name: str | None =
         The file cannot be read, holds no such tensor, or the tensor is of another shape or type, or not finite.
     """
     found, key = _load(path, name, lambda shape: len(shape) >= 2 and shape[-1] == k, f"[tokens, {k}]")
-    return _finite(found.reshape(-1, k).bfloat16().contiguous(), path, key)
+    return _finite(found.reshape(-1, k).to(torch.bfloat16, copy=True).contiguous(), path, key)
 
 
 def load_weight(path: str | os.PathLike[str], n: int, k: int, *, name: str | None = None) -> torch.Tensor:
@@ -65,7 +66,7 @@ def load_weight(path: str | os.PathLike[str], n: int, k: int, *, name: str | Non
         As in `load_activations`.
     """
     found, key = _load(path, name, lambda shape: shape == (n, k), f"[{n}, {k}]")
-    return _finite(found.float().contiguous(), path, key)
+    return _finite(found.to(torch.float32, copy=True).contiguous(), path, key)
 
 
 def load_bias(path: str | os.PathLike[str], n: int, *, name: str | None = None) -> torch.Tensor:
@@ -77,24 +78,27 @@ def load_bias(path: str | os.PathLike[str], n: int, *, name: str | None = None) 
         As in `load_activations`.
     """
     found, key = _load(path, name, lambda shape: shape == (n,), f"[{n}]")
-    return _finite(found.double().contiguous(), path, key)
+    return _finite(found.to(torch.float64, copy=True).contiguous(), path, key)
 
 
 def _load(
     path: str | os.PathLike[str], name: str | None, fits: Callable[[tuple[int, ...]], bool], wanted: str
 ) -> tuple[torch.Tensor, str]:
     """The one tensor of the file that fits, or the one that is named; and its name."""
-    file = Path(path)
+    try:
+        file = Path(path)
+    except TypeError:
+        raise ArrayFileError(f"the file is {path!r}; give its path.") from None
     reader = {".safetensors": _safetensors, ".pt": _torch, ".pth": _torch, ".npy": _numpy}.get(file.suffix.lower())
     if reader is None:
         raise ArrayFileError(f"{file} is not read: give a file that ends in {', '.join(SUFFIXES)}.")
     try:
-        regular = stat.S_ISREG(file.stat().st_mode)
+        status = file.stat()
     except (OSError, ValueError) as error:
         raise ArrayFileError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    if not regular:
+    if not stat.S_ISREG(status.st_mode):
         raise ArrayFileError(f"{file} cannot be read: it is not a regular file.")
-    tensors = reader(file)
+    tensors = {key: tensor for key, tensor in reader(file).items() if not tensor.is_nested}
     listed = ", ".join(f"{key} {list(tensor.shape)}" for key, tensor in list(tensors.items())[:LISTED])
     listed += f" and {len(tensors) - LISTED} more" if len(tensors) > LISTED else ""
     if name is not None and name not in tensors:
@@ -110,6 +114,11 @@ def _load(
         raise ArrayFileError(f"{file}: {chosen[0]} is {tensor.dtype}, {tensor.layout}; give a dense tensor of {types}.")
     if not 0 < tensor.numel() <= MAX_ELEMENTS:
         raise ArrayFileError(f"{file}: {chosen[0]} has {tensor.numel():,} elements; give 1 to {MAX_ELEMENTS:,}.")
+    if tensor.numel() * tensor.element_size() > status.st_size:
+        raise ArrayFileError(
+            f"{file}: {chosen[0]} has {tensor.numel():,} elements, and the file {status.st_size:,} bytes: it repeats a "
+            "few of them, such as an expanded view. Keep a contiguous copy, if you trust it."
+        )
     return tensor.detach(), chosen[0]
 
 
@@ -117,8 +126,9 @@ def _numpy(path: Path) -> dict[str, torch.Tensor]:
     try:
         # Mapped, so that a header that promises more than the file holds is refused before memory is taken.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        array = np.array(array)
-        return {path.stem: torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the map is read-only; who loads copies what they take of it
+            return {path.stem: torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))}
     except Exception as error:  # a damaged header makes NumPy's parsers raise whatever its bytes lead them to
         words = _first_line(error)
         words = "it holds Python objects, or no array at all" if "allow_pickle" in words else words
@@ -142,9 +152,13 @@ def _safetensors(path: Path) -> Mapping[str, torch.Tensor]:
 
 def _torch(path: Path) -> Mapping[str, torch.Tensor]:
     try:
+        if zipfile.is_zipfile(path):
+            _refuse_packed(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the pickle's protocol: what matters of it is an error
             content = torch.load(path, map_location="cpu", weights_only=True)
+    except ArrayFileError:
+        raise
     except pickle.UnpicklingError:  # whose words advise to run it
         raise ArrayFileError(
             f"{path} holds more than tensors, and reading that can run code of whoever wrote it, so it is refused. "
@@ -159,6 +173,17 @@ def _torch(path: Path) -> Mapping[str, torch.Tensor]:
     if isinstance(content, Mapping):
         return {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
     raise ArrayFileError(f"{path} holds a {type(content).__name__}; give a tensor, or a dict of tensors.")
+
+
+def _refuse_packed(path: Path) -> None:
+    """torch.save does not compress; a file that does can unfold to any size."""
+    with zipfile.ZipFile(path) as archive:
+        unfolded = sum(entry.file_size for entry in archive.infolist())
+    if unfolded > path.stat().st_size:
+        raise ArrayFileError(
+            f"{path} unfolds to {unfolded:,} bytes: it was compressed, which torch.save does not do. Unpack and save "
+            "it again, if you trust it."
+        )
 
 
 def _finite(tensor: torch.Tensor, path: str | os.PathLike[str], key: str) -> torch.Tensor:

@@ -50,6 +50,10 @@ def check_router(router: RouterModel, bias: torch.Tensor | None) -> None:
     InvalidArgument
         Groups do not divide the experts, there are fewer experts than top_k, or the bias is of another shape.
     """
+    if not isinstance(router, RouterModel):
+        raise InvalidArgument(f"router is {router!r}; give a RouterModel, such as workbench.tables.MODELS['hy3']")
+    if not all(isinstance(size, int) for size in (router.n, router.top_k, router.groups, router.top_groups)):
+        raise InvalidArgument(f"{router} has sizes that are no whole numbers")
     per_group = router.n // router.groups if router.groups else 0
     if router.groups < 1 or router.n % router.groups or not 1 <= router.top_groups <= router.groups:
         raise InvalidArgument(
@@ -64,7 +68,11 @@ def check_router(router: RouterModel, bias: torch.Tensor | None) -> None:
         )
     if router.scoring not in ("softmax", "sigmoid"):
         raise InvalidArgument(f"scoring is {router.scoring!r}; give softmax or sigmoid")
-    if bias is not None and (tuple(bias.shape) != (router.n,) or not bias.isfinite().all()):
+    if bias is None:
+        return
+    if not isinstance(bias, torch.Tensor):
+        raise InvalidArgument(f"the bias is a {type(bias).__name__}; give a tensor [{router.n}], as load_bias does")
+    if tuple(bias.shape) != (router.n,) or not bias.isfinite().all():
         raise InvalidArgument(f"the bias has shape {tuple(bias.shape)}; give {router.n} finite numbers")
 
 
@@ -109,6 +117,7 @@ def route(logits: torch.Tensor, router: RouterModel, bias: torch.Tensor | None =
         margin = torch.full_like(values[:, 0], torch.inf)
     gathered = probability.gather(1, experts)
     if router.normalize:
-        gathered = gathered / gathered.sum(dim=1, keepdim=True)
+        total = gathered.sum(dim=1, keepdim=True)
+        gathered = gathered / torch.where(total > 0, total, 1.0)  # scores so low that each sigmoid is 0 in float64
     weights = torch.zeros_like(probability).scatter_(1, experts, gathered)
     return Routed(experts, weights, choice, margin, group_margin)

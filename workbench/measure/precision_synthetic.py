@@ -98,12 +98,13 @@ def synthetic(model: str, tokens: int = 4096, *, seed: int = 0, device: str = "c
     Raises
     ------
     InvalidArgument
-        The model is not known, or there are no tokens or too many.
+        The model is not known, there are no tokens or too many, or the seed is no whole number from 0.
     """
     if model not in MODELS:
         raise InvalidArgument(f"model {model!r} is not known; give one of {', '.join(MODELS)}")
-    if not 1 <= tokens <= MAX_TOKENS:
-        raise InvalidArgument(f"tokens={tokens}; give 1 to {MAX_TOKENS:,}")
+    for name, number, low, high in (("tokens", tokens, 1, MAX_TOKENS), ("seed", seed, 0, (1 << 63) - 1)):
+        if not isinstance(number, int) or not low <= number <= high:
+            raise InvalidArgument(f"{name}={number!r}; give a whole number from {low} to {high:,}")
     router, spread = MODELS[model], SPREADS[model]
     random = torch.Generator().manual_seed(seed)
     gain = torch.exp(GAIN_DEVIATION * torch.randn(router.k, generator=random))
