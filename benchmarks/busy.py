@@ -2,15 +2,14 @@
 
     python benchmarks/busy.py [--policy balanced] [--write FILE.json]
 
-Runs itself under ncu, which must be on PATH and allowed to read counters. Each case is launched four times: the plain
-and the instrumented kernel to warm up, and again to be compared.
+Runs itself under ncu (WORKBENCH_NCU, PATH or CUDA's folders), which must be allowed to read counters. Each case is
+launched four times: the plain and the instrumented kernel to warm up, and again to be compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from workbench import settings
 from workbench.errors import ProfilerUnavailable
+from workbench.gpu import driver
 from workbench.measure.attention_case import AttentionCase
 from workbench.measure.busy import METRICS, compare_busy, read_counters
 from workbench.measure.timeline import Timeline
@@ -62,7 +63,7 @@ def launch_all(folder: Path, policy: str) -> None:
         (folder / f"{number}.npz").write_bytes(timeline.to_npz())
 
 
-def compare_all(policy: str = "balanced", sms: int = 132) -> Iterable[dict[str, Any]]:
+def compare_all(policy: str = "balanced") -> Iterable[dict[str, Any]]:
     """Each case's comparison as plain data, printed as it is made.
 
     Raises
@@ -70,21 +71,24 @@ def compare_all(policy: str = "balanced", sms: int = 132) -> Iterable[dict[str, 
     ProfilerUnavailable
         There is no ncu, or it fails; the message ends with what it said.
     """
-    ncu = shutil.which("ncu")
+    ncu, sms = settings.ncu(), driver.device().sms
     if ncu is None:
-        raise ProfilerUnavailable("There is no ncu on PATH. It comes with the CUDA toolkit.")
+        raise ProfilerUnavailable(
+            "There is no ncu on PATH nor in CUDA's folders. It comes with the CUDA toolkit; set WORKBENCH_NCU to it."
+        )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         log = folder / "counters.csv"
         command = [
-            ncu, "--clock-control", "none", "--kernel-name", "attention_decode", "--metrics", ",".join(METRICS),
+            str(ncu), "--clock-control", "none", "--kernel-name", "attention_decode", "--metrics", ",".join(METRICS),
             "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log),
             sys.executable, str(Path(__file__).resolve()), "--launch", str(folder), "--policy", policy,
         ]  # fmt: skip
         ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
         said = log.read_text() if log.exists() else ""
         if ran.returncode:
-            raise ProfilerUnavailable(f"ncu ended with {ran.returncode}: {(ran.stderr + said)[-2000:]}")
+            words = (ran.stdout + ran.stderr + said)[-2000:]
+            raise ProfilerUnavailable(f"ncu ended with {ran.returncode}: {words}")
         counted = read_counters(said)
         if len(counted) != len(LAUNCHES) * len(cases()):
             raise ProfilerUnavailable(
@@ -105,7 +109,7 @@ def compare_all(policy: str = "balanced", sms: int = 132) -> Iterable[dict[str, 
 
 
 def main() -> None:
-    """Compare, print, and write."""
+    """Compare, print, and write, after each case what there is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policy", default="balanced")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the comparisons as JSON")
@@ -114,9 +118,11 @@ def main() -> None:
     if arguments.launch:
         launch_all(arguments.launch, arguments.policy)
         return
-    found = list(compare_all(arguments.policy))
-    if arguments.write:
-        arguments.write.write_text(json.dumps(found, indent=1))
+    found = []
+    for compared in compare_all(arguments.policy):
+        found.append(compared)
+        if arguments.write:
+            arguments.write.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

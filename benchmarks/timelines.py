@@ -17,7 +17,7 @@ from workbench.measure.attention_case import AttentionCase
 from workbench.measure.environment import environment_here, source_digests
 from workbench.measure.timeline_run import TimelineRun, input_sets, jobs, run_timeline
 from workbench.records import Store
-from workbench.schedule import cost_model, resolve
+from workbench.schedule import CostModel, cost_model, resolve
 from workbench.workloads import MIXES, workload
 
 CACHES = ("fp8", "bf16")
@@ -45,15 +45,14 @@ def main() -> None:
         for policy in POLICIES + MORE * arguments.more:
             run = run_timeline(case, resolve(policy, cost), sets)
             store.add(*run.record(environment, digest))
-            show(run)
+            show(run, cost)
         del sets
     print(f"{time.monotonic() - began:.1f} s in all", flush=True)
 
 
-def show(run: TimelineRun) -> None:
+def show(run: TimelineRun, cost: CostModel) -> None:
     """Print one line: what was measured beside what the model says."""
     t = run.timeline
-    cost = cost_model("H200", cache=run.case.cache)
     modelled, measured = t.plan.spans(cost), t.spans(cost)
     busy = t.by_sm()["busy_ns"] / 1e3
     pairs = {
