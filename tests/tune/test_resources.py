@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import time
 
 import pytest
 
@@ -53,10 +52,8 @@ def test_the_second_time_comes_from_the_cache(found):
     rows, _ = found
     forget()
     steps: list[tuple[int, int]] = []
-    started = time.perf_counter()
     again = resources(ROUTER, CONFIGS, progress=lambda *at: steps.append(at))
-    assert time.perf_counter() - started < 0.5
-    assert steps == [(4, 4)]
+    assert steps == [(4, 4)], "one was compiled again"
     assert [each.to_row() for each in again] == [each.to_row() for each in rows]
     job = ROUTER.job(CONFIGS[0])
     assert is_compiled(job.source, job.entry, defines=job.defines)

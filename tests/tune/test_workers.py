@@ -32,7 +32,7 @@ ILLS = {
 def test_a_failure_is_a_trial_and_the_next_one_is_measured(ill):
     state, words, starts = ILLS[ill]
     bad = SPACE.config(tile_n=48, stages=3, split_k=2)
-    with Worker(FakeFactory(ill=(("48 3 2", ill),)), call_s=2) as worker:
+    with Worker(FakeFactory(ill=(("48 3 2", ill),)), call_s=2 if ill == "hangs" else 120) as worker:
         trial = try_config(worker, bad, DEFAULT, effort=Effort())
         assert (trial.state, words in trial.reason, trial.samples_us) == (state, True, ()), trial
         assert trial.config == bad.to_dict()
@@ -44,7 +44,7 @@ def test_a_failure_is_a_trial_and_the_next_one_is_measured(ill):
 
 def test_turns_go_on_without_the_one_that_kills_the_process():
     bad = SPACE.config(tile_n=48, stages=3, split_k=2)
-    with Worker(FakeFactory(ill=(("48 3 2", "killed"),)), call_s=20) as worker:
+    with Worker(FakeFactory(ill=(("48 3 2", "killed"),)), call_s=120) as worker:
         taken = take_turns(worker, [DEFAULT, bad, GOOD], 5)
     assert [len(us) for us in taken.us] == [5, 0, 5]
 
