@@ -9,6 +9,7 @@ import pytest
 from tests.capture.report_bytes import Launch, report
 from tests.cli.conftest import refused, run  # noqa: F401  # fixtures
 from workbench import settings
+from workbench.cli.capture import _pairs
 from workbench.records import Store
 
 METRICS = ("-m", "gpu__time_duration.sum", "-m", "dram__bytes_read.sum")
@@ -55,6 +56,9 @@ def test_a_file_goes_on_where_it_stopped(machine, run, tmp_path):  # noqa: F811
         ('{"operator": "x"}', "JSON list"),
         ('[{"operator": "conv"}]', "entry 1: no operator is called 'conv'"),
         ('[{"operator": "kernels:scale", "colour": 1}]', "entry 1:"),
+        ('[{"operator": "kernels:scale", "metrics": [1]}]', "entry 1: metric 1"),
+        ('[{"operator": "attention_decode", "workload": "4Q"}]', "entry 1:"),
+        ("[" * 100_000, "cannot be read"),
     ],
 )
 def test_files_that_cannot_be_used(machine, refused, tmp_path, content, says):  # noqa: F811
@@ -65,7 +69,12 @@ def test_files_that_cannot_be_used(machine, refused, tmp_path, content, says):  
 
 def test_options_that_cannot_be_used(machine, refused):  # noqa: F811
     assert "name=value" in refused("capture", "kernels:scale", "-c", "size")
+    assert "size is given twice" in refused("capture", "kernels:scale", "-c", "size=1", "-c", "size=2")
     assert "page_size" in refused("capture", "attention_decode", "-w", "lengths=4K,pages=3")
+
+
+def test_values_with_commas_of_their_own():
+    assert _pairs(["lengths=[1,2],page_size=16", "name=a,b"]) == {"lengths": [1, 2], "page_size": 16, "name": "a,b"}
 
 
 def test_import(run, refused, tmp_path):  # noqa: F811

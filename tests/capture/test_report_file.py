@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -117,6 +120,53 @@ def test_import_takes_its_name_from_the_file(file, tmp_path):
 def test_names_that_records_do_not_take(file, tmp_path):
     with pytest.raises(InvalidArgument, match="Attention Decode"):
         import_report(file, store=tmp_path / "store", operator="Attention Decode")
+
+
+def test_a_metric_that_is_no_number_is_left_out(tmp_path):
+    path = tmp_path / "share.ncu-rep"
+    shares = [{"l1tex__hit_rate.pct": value, "gpu__time_duration.sum": 4.0} for value in (math.nan, math.inf)]
+    path.write_bytes(report([Launch("idle", None, share) for share in shares]))
+    record = Store(tmp_path / "store").read(import_report(path, store=tmp_path / "store")[0])
+    assert record.metrics["gpu__time_duration.sum"] == 4
+    assert "l1tex__hit_rate.pct" not in record.metrics
+
+
+@pytest.mark.parametrize(
+    ("kernel", "operator"),
+    [
+        ("void at::native::(anonymous namespace)::copy_kernel<float, (int)3>(float *)", "at_native_copy_kernel"),
+        ("void <unnamed>::attend<128>(Params)", "attend"),
+        ("merge", "merge"),
+        ("<>", "kernel"),
+    ],
+)
+def test_operators_are_named_after_kernels(tmp_path, kernel, operator):
+    path = tmp_path / "one.ncu-rep"
+    path.write_bytes(report([Launch(kernel, None, {"gpu__time_duration.sum": 4.0})]))
+    assert Store(tmp_path / "store").read(import_report(path, store=tmp_path / "store")[0]).operator == operator
+
+
+def test_a_pipe_is_no_report(tmp_path):
+    os.mkfifo(tmp_path / "pipe.ncu-rep")
+    with pytest.raises(ReportDamaged, match="no regular file"):
+        read_report(tmp_path / "pipe.ncu-rep")
+
+
+def test_a_huge_file_is_looked_at_in_pieces(tmp_path):
+    """Larger than this machine's memory: nothing may read it whole."""
+    path = tmp_path / "huge.ncu-rep"
+    with path.open("wb") as file:
+        file.write(b"NVR\0\xff\xff\xff\x7f")
+        file.truncate(1 << 40)
+    with pytest.raises(ReportDamaged, match="header of 2,147,483,647 bytes"):
+        check_structure(path)
+
+
+def test_a_report_that_is_too_large_to_keep(file, tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.capture.importing.MAX_ATTACHMENT_BYTES", 100)
+    with pytest.raises(InvalidArgument, match="keep_report=False"):
+        import_report(file, store=tmp_path / "store")
+    assert len(import_report(file, store=tmp_path / "store", keep_report=False)) == 2
 
 
 def test_a_damaged_report_leaves_no_store(tmp_path):

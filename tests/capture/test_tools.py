@@ -63,6 +63,13 @@ def test_an_ncu_that_does_not_say_its_version(machine, script):
         find_tools()
 
 
+def test_an_ncu_whose_child_does_not_answer(machine, monkeypatch):
+    monkeypatch.setattr("workbench.capture.tools._ASK_SECONDS", 0.2)
+    (machine.folder / "ncu").write_text("#!/bin/sh\nsleep 600\n")  # the child holds the output
+    with pytest.raises(ProfilerUnavailable, match="does not run"):
+        find_tools()
+
+
 def test_sets_hold_names_of_metrics_once():
     assert SETS.keys() == {"overview", "memory", "tensor", "schedule"}
     for names in SETS.values():

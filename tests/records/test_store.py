@@ -30,6 +30,22 @@ def store(tmp_path):
     return Store(tmp_path / "store")
 
 
+def test_whether_it_can_be_written_is_known_before(store, tmp_path):
+    store.check_writable()
+    assert not (tmp_path / "store").exists()
+    store.add(timing())
+    store.check_writable()
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordError, match="is no folder"):
+        Store(tmp_path / "file" / "store").check_writable()
+
+
+def test_a_store_that_is_read_only(store, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write anywhere
+    with pytest.raises(RecordError, match="read-only"):
+        store.check_writable()
+
+
 def test_what_is_added_is_found_again(store):
     path = store.add(timing())
     assert path.relative_to(path.parents[4]).parts == location(timing(), timing().encode()).parts

@@ -66,7 +66,9 @@ def request(
     InvalidArgument, WorkloadError
         Something is not as described.
     """
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    names = [metrics] if isinstance(metrics, str) else metrics
+    if not isinstance(workload, (str, Mapping, type(None))):
+        raise InvalidArgument(f"workload is {workload!r}; give text or a dict.")
     adapter, name, target = _resolve(operator)
     if adapter.providers:
         provider = provider or adapter.providers[0]
@@ -85,7 +87,7 @@ def request(
         runs=runs,
         seed=seed,
         counters=counters,
-        timeline="schedule" in names or not counters if timeline is None else timeline,
+        timeline=_stamped(names, counters) if timeline is None else timeline,
     )
 
 
@@ -184,6 +186,11 @@ def _resolve(operator: What) -> tuple[Operator, str, str]:
     target = operator if isinstance(operator, str) else target_of(operator)
     name = re.sub(r"[^a-z0-9_]+", "_", target.rpartition(":")[2].lower()).lstrip("_0123456789")[:64]
     return UserFunction(), name or "function", target
+
+
+def _stamped(metrics: object, counters: bool) -> bool:
+    """Whether the instrumented build runs if nothing is said; what is no list of metrics, `make_request` refuses."""
+    return not counters or (isinstance(metrics, Sequence) and "schedule" in metrics)
 
 
 def _configuration(config: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from workbench.errors import (
     CountersForbidden,
     InvalidArgument,
     MissingDependency,
+    NoGpu,
     ProfilerUnavailable,
     RecordWarning,
     ReportDamaged,
@@ -33,7 +34,7 @@ from workbench.errors import (
 from workbench.gpu import driver
 from workbench.records import Record, Store
 
-HOPELESS = (CaptureCancelled, CountersForbidden, CountersBusy, ProfilerUnavailable, MissingDependency)
+HOPELESS = (CaptureCancelled, CountersForbidden, CountersBusy, ProfilerUnavailable, MissingDependency, NoGpu)
 """What would meet every other capture of the batch too, so that it stops."""
 
 
@@ -199,7 +200,7 @@ def _unchanged(asked: Request, record: Record) -> bool:
     """Whether a capture now would be of the same configuration and sources."""
     try:
         return adapter_for(asked.target).identity(asked) == (record.configuration, record.source_digest)
-    except InvalidArgument:  # the capture's process may be able to import what this one cannot; it will say
+    except (Exception, SystemExit):  # a module may do anything when imported; the capture's process will say what
         return False
 
 

@@ -7,14 +7,14 @@ call. Under 1.x one process does both.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import signal
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -41,9 +41,9 @@ def run(path: Path) -> None:
     """Do the job in a folder; an error is written there and raised."""
     folder = JobFolder(path)
     try:
-        job = folder.job()
-        if os.getppid() == job.asked_by:  # not under ncu, whose child may have any standard input
+        if folder.first():  # the one under ncu may have any standard input, and belongs to this one's group
             end_with_parent()
+        job = folder.job()
         if job.counters:
             with_counters(folder, job)
         else:
@@ -51,33 +51,47 @@ def run(path: Path) -> None:
 
             without_counters(folder, job)
     except BaseException as error:
-        if folder.read("failure.json") is None:  # the process under ncu fails first and knows more
-            kinds = [kind.__name__ for kind in type(error).__mro__]
-            text = "".join(traceback.format_exception(error))
-            folder.write("failure.json", {"kinds": kinds, "message": str(error), "traceback": text})
+        folder.fail(error, by_work=False)
         raise
 
 
 def end_with_parent() -> None:
-    """End this process and all it started once whoever asked is gone: their end of standard input closes then."""
+    """End this process and all it started once whoever asked is gone: their end of standard input closes then.
+
+    The captured call finds an empty standard input, lest it waits for words that never come.
+    """
+    asked = os.dup(0)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
 
     def wait() -> None:
-        while os.read(0, 1024):
+        while os.read(asked, 1024):
             pass
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
+@contextlib.contextmanager
+def work(folder: JobFolder) -> Iterator[None]:
+    """What the captured call raises is written where it is raised: tools around it may make another error of it."""
+    try:
+        yield
+    except BaseException as error:
+        folder.fail(error, by_work=True)
+        raise
+
+
 def prepare(folder: JobFolder, job: Job, index: int, seed: int | None = None) -> Prepared:
     """One case made ready and warmed up; what it is goes to its file."""
     request = job.requests[index]
     folder.report_progress("preparing", index, len(job.requests))
-    adapter = adapter_for(request.target)
-    configuration, digest = adapter.identity(request)  # before anything is compiled: an edit later is not what ran
-    prepared = adapter.prepare(request, request.seed if seed is None else seed)
-    prepared.call()
-    synchronise()
+    with work(folder):
+        adapter = adapter_for(request.target)
+        configuration, digest = adapter.identity(request)  # before anything is compiled: an edit later is not what ran
+        prepared = adapter.prepare(request, request.seed if seed is None else seed)
+        prepared.call()
+        synchronise()
     said = {
         "configuration": configuration,
         "source_digest": digest,
@@ -92,9 +106,10 @@ def made_ready(folder: JobFolder, job: Job, index: int) -> tuple[Prepared, Instr
     prepared = prepare(folder, job, index)
     if not job.timeline or prepared.instrumented is None:
         return prepared, None
-    instrumented = prepared.instrumented()
-    instrumented.call()
-    synchronise()
+    with work(folder):
+        instrumented = prepared.instrumented()
+        instrumented.call()
+        synchronise()
     return prepared, instrumented
 
 
@@ -120,11 +135,12 @@ def with_counters(folder: JobFolder, job: Job) -> None:
                 ready[index] = made_ready(folder, job, index)
             prepared, instrumented = ready[index]
             folder.report_progress("profiling", index, len(job.requests))
-            with nsight.annotate(ANNOTATION.format(index)):
-                prepared.call()
-            synchronise()
+            with work(folder):
+                with nsight.annotate(ANNOTATION.format(index)):
+                    prepared.call()
+                synchronise()
             if instrumented is not None:
-                with nsight.annotate(STAMPED.format(index)):
+                with work(folder), nsight.annotate(STAMPED.format(index)):
                     instrumented.call()
                 keep_stamps(folder, index, [instrumented.read()])
 

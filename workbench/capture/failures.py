@@ -101,7 +101,9 @@ KNOWN = (
 )
 
 
-def diagnose(what: str, failure: dict[str, Any] | None, log: str, status: int | None) -> errors.WorkbenchError:
+def diagnose(
+    what: str, failure: dict[str, Any] | None, log: str, status: int | None, heard: str = ""
+) -> errors.WorkbenchError:
     """The exception for a capture process that did not succeed.
 
     Parameters
@@ -109,22 +111,34 @@ def diagnose(what: str, failure: dict[str, Any] | None, log: str, status: int | 
     what
         What was being captured, in words.
     failure
-        The first error inside the process (``kinds``, ``message``, ``traceback``), where there was one.
+        The first error inside the process (``kinds``, ``message``, ``traceback``, ``by_work``), where there was one.
     log
         Everything that was printed and logged.
     status
         Exit status of the process; negative: the signal that ended it.
+    heard
+        The part of the log that Nsight Compute said. Where the captured call failed, nothing else tells a known cause:
+        the call may print and raise any words.
     """
     said = f"{failure['message']}\n{failure['traceback']}" if failure else ""
+    by_work = failure is not None and bool(failure["by_work"])
     for cause in KNOWN:
-        if re.search(cause.pattern, f"{log}\n{said}"):
+        if by_work and cause.error is NothingProfiled:  # it failed before it launched anything
+            continue
+        if re.search(cause.pattern, heard if by_work else f"{log}\n{said}"):
             return cause.error(f"{what}: {cause.message}{_details(cause.error, log)}", log)
-    if failure and not _from_profiler(failure):
+    if failure and (by_work or not _from_profiler(failure)):
         return _work_failed(what, failure, log)
     how = "ended" if status is None else f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
     lines = [line for line in (log or said).splitlines() if line.strip()][-LAST_LINES:]
     shown = "\n".join(f"    {line}" for line in lines) or "    (nothing was printed)"
     return CaptureError(f"{what}: the capture process {how}. Its last lines:\n{shown}", log)
+
+
+def nothing_profiled(what: str, log: str) -> NothingProfiled:
+    """The exception for a call without a kernel, where others of its process had some."""
+    message = next(cause.message for cause in KNOWN if cause.error is NothingProfiled)
+    return NothingProfiled(f"{what}: {message}", log)
 
 
 def _from_profiler(failure: dict[str, Any]) -> bool:

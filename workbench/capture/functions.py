@@ -11,10 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from workbench.capture.operators import Prepared, Setting, load
 from workbench.capture.requests import Request
 from workbench.errors import InvalidArgument
 from workbench.records import Workload
+from workbench.records.documents import fault_of
 
 
 class UserFunction:
@@ -34,6 +37,8 @@ class UserFunction:
             return _workload(workload, {})
         parameters = dict(workload)
         case = parameters.pop("case", None) or ",".join(f"{name}={value}" for name, value in parameters.items())
+        if not isinstance(case, str) or not all(isinstance(name, str) for name in parameters):
+            raise InvalidArgument(f"workload {workload!r}: give a case in text and keywords of the function.")
         return _workload(re.sub(r"[^A-Za-z0-9._+=,()-]", "-", case).lstrip("-._+=,()")[:100] or "default", parameters)
 
     def identity(self, request: Request) -> tuple[dict[str, Any], str | None]:
@@ -56,8 +61,10 @@ class UserFunction:
 def _workload(case: str, parameters: dict[str, Any]) -> Workload:
     try:
         return Workload(case=case, parameters=parameters)
-    except ValueError as error:
-        raise InvalidArgument(f"workload {case!r}: give a short name and plain values ({error}).") from None
+    except ValidationError as error:
+        raise InvalidArgument(
+            f"workload {case[:100]!r}: give a short name and plain values. {fault_of(error)}."
+        ) from None
 
 
 def _digest(function: Callable[..., Any]) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import threading
 import time
+import traceback
 import weakref
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
@@ -55,7 +56,7 @@ class Handle(Generic[Result]):
     total
         Captures in all.
     listener
-        Called with each new `Progress`, on the work's thread.
+        Called with each new `Progress`, on the work's thread. One that raises is told nothing more; the work goes on.
     """
 
     def __init__(self, work: Callable[[Handle[Result]], Result], total: int, listener: Listener | None = None) -> None:
@@ -89,7 +90,11 @@ class Handle(Generic[Result]):
         done, label = before.done if done is None else done, before.label if label is None else label
         self._progress = Progress(stage, done, before.total, self.seconds, label)
         if self._listener is not None:
-            self._listener(self._progress)
+            try:
+                self._listener(self._progress)
+            except Exception:  # a display that breaks must not lose the capture, nor whoever waits for it
+                self._listener = None
+                traceback.print_exc()
 
     @property
     def seconds(self) -> float:

@@ -7,12 +7,15 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import mean, stdev
+
+from pydantic import ValidationError
 
 from workbench.capture.report_file import KernelCounters, read_report
 from workbench.errors import InvalidArgument
 from workbench.records import Attachment, Environment, NsightRecord, Store, Workload
-from workbench.records.documents import KernelLaunch
+from workbench.records.documents import KernelLaunch, fault_of
+from workbench.records.store import MAX_ATTACHMENT_BYTES
 
 METHOD = "Nsight Compute, imported report; how it was made is in the report"
 MAX_RECORDS = 1000
@@ -58,7 +61,7 @@ def import_report(
     MissingDependency
         NVIDIA's reader is not installed.
     InvalidArgument
-        A name cannot be one, or the report has too many different kernels.
+        A name cannot be one, the report has too many different kernels, or is too large to keep.
     """
     path = Path(path)
     kernels = read_report(path)
@@ -67,6 +70,11 @@ def import_report(
         groups.setdefault((kernel.name, kernel.grid, kernel.block, kernel.gpu), []).append(kernel)
     if len(groups) > MAX_RECORDS:
         raise InvalidArgument(f"{path} has {len(groups):,} different kernels; at most {MAX_RECORDS:,} are imported.")
+    if keep_report and (size := path.stat().st_size) > MAX_ATTACHMENT_BYTES:
+        raise InvalidArgument(
+            f"{path} has {size:,} bytes; a store keeps {MAX_ATTACHMENT_BYTES:,}. Import it with keep_report=False "
+            "(--no-report)."
+        )
     content = path.read_bytes() if keep_report else None
     day = datetime.date.fromtimestamp(path.stat().st_mtime)
     opened = store if isinstance(store, Store) else Store(store)
@@ -86,29 +94,33 @@ def _record(
 ) -> NsightRecord:
     first = launches[0]
     values = {name: [one.metrics[name] for one in launches if name in one.metrics] for name in first.metrics}
-    short = re.sub(r"[^a-z0-9_]+", "_", re.split(r"[<(]", first.name)[0].rpartition(" ")[2].lower()).lstrip(
-        "_0123456789"
-    )
     try:
         return NsightRecord(
-            operator=operator or short[:64] or "kernel",
+            operator=operator or _operator(first.name),
             provider=provider,
             configuration={"kernel": first.name, "grid": list(first.grid), "block": list(first.block)},
             environment=Environment(gpu=first.gpu or "unknown", date=day),
             workload=Workload(case=case, parameters={}),
             method=METHOD,
             attachment=None if content is None else Attachment.of(content, ".ncu-rep"),
-            metrics={name: fmean(found) for name, found in values.items()},
+            metrics={name: mean(found) for name, found in values.items()},
             units={name: unit for name, unit in first.units.items() if name in values},
             deviations={name: stdev(found) for name, found in values.items() if len(found) > 1},
             runs=len(launches),
             kernels=(KernelLaunch(name=first.name, grid=first.grid, block=first.block, metrics={}),),
             agreement={},
         )
-    except ValueError as error:
+    except ValidationError as error:
         raise InvalidArgument(
-            f"a record cannot have operator {operator!r}, provider {provider!r} and case {case!r}: {error}"
+            f"kernel {first.name[:100]!r} cannot be a record of operator {operator!r}, provider {provider!r}, case "
+            f"{case[:100]!r}: {fault_of(error)}."
         ) from None
+
+
+def _operator(kernel: str) -> str:
+    """A kernel's name without its type, arguments and unnamed scopes, as records name operators."""
+    bare = re.split(r"[<(]", re.sub(r"\(anonymous namespace\)|<unnamed>", "", kernel))[0].rpartition(" ")[2]
+    return re.sub(r"[^a-z0-9_]+", "_", bare.lower()).lstrip("_0123456789")[:64] or "kernel"
 
 
 def _word(text: str) -> str:

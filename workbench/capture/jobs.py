@@ -9,6 +9,7 @@ log.txt             everything that was printed
 case-<n>.json       what the n-th case turned out to be; timeline-<n>.npz beside it
 result.json         the counters, written whole or not at all
 failure.json        the first error, likewise
+first               made by the first process of the job; the one under ncu comes second
 owner               locked while the process that asked lives; a folder that nobody owns is removed by
                     the next capture
 =================== ================================================================================
@@ -23,6 +24,8 @@ import os
 import re
 import shutil
 import tempfile
+import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +34,13 @@ from typing import IO, Any
 from pydantic import BaseModel, ConfigDict
 
 from workbench.capture.requests import Request
-from workbench.errors import ProfilerUnavailable
+from workbench.capture.strays import end_strays
+from workbench.errors import CaptureError, ProfilerUnavailable
 
 PREFIX = "workbench-capture-"
 SCRIPT = "capture_job.py"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._/+-]+")
+_UNOWNED_SECONDS = 3600
 
 
 class Job(BaseModel):
@@ -51,8 +56,6 @@ class Job(BaseModel):
     timeline: bool
     paths: tuple[str, ...] = ()
     """Folders that Python looks for modules in, before its own."""
-    asked_by: int
-    """The process that waits for this one."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,44 @@ class JobFolder:
         unfinished.write_text(json.dumps(content))
         unfinished.replace(self.path / name)
 
+    def needed(self, name: str) -> Any:
+        """The same, of a file without which there is no record.
+
+        Raises
+        ------
+        CaptureError
+            It is not there.
+        """
+        if (found := self.read(name)) is None:
+            raise CaptureError(
+                f"the capture left no {name}. Does the call remove files of its folder?", self.log_text()
+            )
+        return found
+
+    def fail(self, error: BaseException, *, by_work: bool) -> None:
+        """Write the first error; what follows from it is not kept.
+
+        Parameters
+        ----------
+        error
+            What was raised.
+        by_work
+            Whether the captured call raised it, or else the tools around it.
+        """
+        if self.read("failure.json") is None:  # the process under ncu fails first and knows more
+            kinds = [kind.__name__ for kind in type(error).__mro__]
+            text = "".join(traceback.format_exception(error))
+            said = {"kinds": kinds, "message": str(error), "traceback": text, "by_work": by_work}
+            self.write("failure.json", said)
+
+    def first(self) -> bool:
+        """Whether this process is the first of the job; true once."""
+        try:
+            (self.path / "first").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
     def report_progress(self, stage: str, done: int, total: int) -> None:
         """Add a line to the progress file."""
         with (self.path / "progress.jsonl").open("a") as file:
@@ -106,6 +147,12 @@ class JobFolder:
         files = [self.log, *sorted(self.path.glob("*.log"))]
         return "\n".join(file.read_text(errors="replace") for file in files if file.is_file())
 
+    def profiler_text(self) -> str:
+        """What Nsight Compute itself said: its log, and those lines on the output that begin as its do."""
+        logs = [file.read_text(errors="replace") for file in sorted(self.path.glob("*.log"))]
+        printed = self.log.read_text(errors="replace") if self.log.is_file() else ""
+        return "\n".join([*logs, *(line for line in printed.splitlines() if line.startswith("=="))])
+
 
 @contextlib.contextmanager
 def job_folder(job: Job) -> Iterator[JobFolder]:
@@ -115,19 +162,26 @@ def job_folder(job: Job) -> Iterator[JobFolder]:
     ------
     ProfilerUnavailable
         No temporary folder has a path that nsight-python can use.
+    CaptureError
+        The folder cannot be written.
     """
     base = _base()
     remove_abandoned(base)
-    path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    try:
-        with _own(path):
+    with contextlib.ExitStack() as stack:
+        try:
+            path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+            stack.callback(shutil.rmtree, path, ignore_errors=True)
+            stack.enter_context(_own(path))
             folder = JobFolder(path)
             folder.temporary.mkdir()
             (path / "job.json").write_text(job.model_dump_json())
             shutil.copyfile(Path(__file__).with_name("script.py"), path / SCRIPT)
-            yield folder
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+        except OSError as error:
+            raise CaptureError(
+                f"a capture cannot be prepared in {base}: {error.strerror or error}. Make room there, or set TMPDIR to "
+                "another folder."
+            ) from None
+        yield folder
 
 
 def _base() -> Path:
@@ -152,10 +206,16 @@ def remove_abandoned(base: Path) -> None:
     for path in base.glob(f"{PREFIX}*"):
         try:
             owner = (path / "owner").open("r+")
-        except OSError:  # being made this moment, or another user's
+        except FileNotFoundError:  # being made this moment; or its maker was killed at that moment
+            with contextlib.suppress(OSError):  # another user's, or gone
+                if time.time() - path.stat().st_mtime > _UNOWNED_SECONDS:
+                    path.rmdir()
+            continue
+        except OSError:  # another user's
             continue
         with owner:
             if _lock(owner):
+                end_strays(path)
                 shutil.rmtree(path, ignore_errors=True)
 
 

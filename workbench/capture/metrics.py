@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from workbench import settings
+from workbench.capture.asking import ask
 from workbench.errors import InvalidArgument, ProfilerUnavailable
 
 DURATION = "gpu__time_duration.sum"
@@ -89,7 +90,9 @@ def expand(wanted: str | Iterable[str]) -> tuple[str, ...]:
     InvalidArgument
         A name is neither, or there is none.
     """
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    names = [wanted] if isinstance(wanted, str) else list(wanted) if isinstance(wanted, Iterable) else [wanted]
+    if not_text := [name for name in names if not isinstance(name, str)]:
+        raise InvalidArgument(f"metric {not_text[0]!r}: give text, the name of a set ({', '.join(SETS)}) or a metric.")
     found = [metric for name in names for metric in SETS.get(name, (name,))]
     for name in found:
         if not _METRIC.fullmatch(name):
@@ -132,7 +135,7 @@ def known_metrics(ncu: Path, version: str, chip: str) -> frozenset[str]:
 def _query(ncu: Path, chip: str) -> frozenset[str]:
     command = [str(ncu), "--query-metrics", "--query-metrics-mode", "all", "--chips", chip]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=QUERY_SECONDS, check=False)
+        done = ask(command, QUERY_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProfilerUnavailable(f"{ncu} cannot list its metrics: {error}. See `workbench doctor`.") from None
     names = frozenset(line.split()[0] for line in done.stdout.splitlines() if "__" in line.partition(" ")[0])

@@ -15,7 +15,8 @@ from pathlib import Path
 import workbench
 from workbench import settings
 from workbench.capture.jobs import SCRIPT, JobFolder
-from workbench.errors import CaptureCancelled, CaptureTimeout
+from workbench.capture.strays import end_strays
+from workbench.errors import CaptureCancelled, CaptureTimeout, InvalidArgument
 
 POLL_SECONDS = 0.05
 TERMINATE_SECONDS = 1.0
@@ -89,6 +90,7 @@ def run_process(
         return status
     finally:
         end_group(process)
+        end_strays(folder.path)
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
@@ -114,7 +116,7 @@ def environment(folder: JobFolder, ncu: Path | None) -> dict[str, str]:
     their place, lest everything is compiled anew.
     """
     home = settings.cache_dir() / "capture-home"
-    home.mkdir(parents=True, exist_ok=True)
+    _make(home)
     user, inherited = Path.home(), settings.inherited_environment()
     changed = {
         "HOME": str(home),
@@ -143,10 +145,16 @@ def only_one(cancelled: Callable[[], bool]) -> Iterator[None]:
     ------
     CaptureCancelled
         It was cancelled meanwhile.
+    InvalidArgument
+        The folder of caches cannot be written.
     """
     path = settings.cache_dir() / "capture.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
+    _make(path.parent)
+    try:
+        opened = path.open("w")
+    except OSError as error:
+        raise _no_cache(path, error) from None
+    with opened as lock:
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -156,3 +164,16 @@ def only_one(cancelled: Callable[[], bool]) -> Iterator[None]:
                     raise CaptureCancelled("the capture was cancelled while it waited for another one.") from None
                 time.sleep(POLL_SECONDS)
         yield
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _no_cache(folder, error) from None
+
+
+def _no_cache(path: Path, error: OSError) -> InvalidArgument:
+    return InvalidArgument(
+        f"{path} cannot be written: {error.strerror or error}. Set WORKBENCH_CACHE_DIR to a folder that can."
+    )

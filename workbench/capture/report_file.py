@@ -7,9 +7,12 @@ it, and the last block ends where the file does.
 
 from __future__ import annotations
 
+import math
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,9 @@ from workbench.errors import MissingDependency, ReportDamaged
 
 MAGIC = b"NVR\0"
 NSIGHT_DOMAIN = "nsight-python"
+_MOST_HEADER = 64 << 20
+"""A header has the names of all metrics and little else, bytes."""
+
 _PAYLOAD_SIZE, _VARINT, _BYTES, _WIDTHS = 5, 0, 2, {1: 8, 5: 4}
 """Field of a block's header with the length of what follows, and wire types of protobuf."""
 
@@ -36,7 +42,7 @@ class KernelCounters:
     grid, block : tuple of int
         CTAs, and threads a CTA.
     metrics : dict of str to float
-        Every metric with a number, by Nsight Compute's name.
+        Every metric with a number, by Nsight Compute's name. It writes NaN for a share of nothing; those are left out.
     units : dict of str to str
         Unit of each that has one.
     """
@@ -89,38 +95,51 @@ def check_structure(path: Path) -> None:
         It has not.
     """
     try:
-        content = path.read_bytes()
+        # Without waiting, for a pipe's other end may never come. Payloads may be large and are passed over.
+        with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ReportDamaged(f"{path} is no regular file. Give a .ncu-rep file.")
+            _check_blocks(path, file, status.st_size)
     except OSError as error:
         raise ReportDamaged(f"{path} cannot be read: {error.strerror}. Give a .ncu-rep file.") from None
-    if not content:
+
+
+def _check_blocks(path: Path, file: RawIOBase, size: int) -> None:
+    begin = file.read(len(MAGIC))
+    if not begin:
         raise ReportDamaged(f"{path} is empty: what made it ended before it wrote. Make the report again.")
-    if not content.startswith(MAGIC):
-        raise ReportDamaged(f"{path} is no report of Nsight Compute: it begins with {content[:4]!r}, not {MAGIC!r}.")
-    at, blocks = len(MAGIC), 0
-    _, at = _sized(path, content, at)
-    while at < len(content):
-        header, at = _sized(path, content, at)
+    if begin != MAGIC:
+        raise ReportDamaged(f"{path} is no report of Nsight Compute: it begins with {begin!r}, not {MAGIC!r}.")
+    blocks = 0
+    _, at = _sized(path, file, len(MAGIC), size)
+    while at < size:
+        header, at = _sized(path, file, at, size)
         at += _payload_bytes(path, header)
         blocks += 1
-        if at > len(content):
-            raise _cut_off(path, content, at)
+        if at > size:
+            raise _cut_off(path, size, at)
     if not blocks:
         raise ReportDamaged(f"{path} ends after its header: no kernel was profiled, or its end is missing.")
 
 
-def _cut_off(path: Path, content: bytes, needed: int) -> ReportDamaged:
+def _cut_off(path: Path, size: int, needed: int) -> ReportDamaged:
     return ReportDamaged(
-        f"{path} is cut off: it has {len(content):,} bytes and needs {needed:,} or more. Copy or make it again."
+        f"{path} is cut off: it has {size:,} bytes and needs {needed:,} or more. Copy or make it again."
     )
 
 
-def _sized(path: Path, content: bytes, at: int) -> tuple[bytes, int]:
+def _sized(path: Path, file: RawIOBase, at: int, size: int) -> tuple[bytes, int]:
     """A piece with its length before it, and where it ends."""
     begin = at + 4
-    end = begin + int.from_bytes(content[at:begin], "little")
-    if begin > len(content) or end > len(content):
-        raise _cut_off(path, content, max(begin, end))
-    return content[begin:end], end
+    file.seek(at)
+    length = int.from_bytes(file.read(4) or b"", "little")
+    end = begin + length
+    if begin > size or end > size:
+        raise _cut_off(path, size, max(begin, end))
+    if length > _MOST_HEADER:
+        raise ReportDamaged(f"{path} is damaged: a header of {length:,} bytes. Make the report again.")
+    return file.read(length) or b"", end
 
 
 def _payload_bytes(path: Path, header: bytes) -> int:
@@ -175,7 +194,7 @@ def _kernel(action: Any) -> KernelCounters:
         value = metric.value() if metric is not None and metric.has_value() else None
         if name == "device__attribute_display_name":
             gpu = None if value is None else str(value)
-        elif isinstance(value, (int, float)) and not name.startswith("device__"):
+        elif isinstance(value, (int, float)) and math.isfinite(value) and not name.startswith("device__"):
             metrics[name] = float(value)
             if unit := metric.unit():
                 units[name] = unit

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.capture.collect import ANNOTATION, STAMPED, UNKNOWN
+from workbench.capture.failures import nothing_profiled
 from workbench.capture.jobs import Job, JobFolder
 from workbench.capture.requests import Request
 from workbench.measure.busy import ACTIVE, CLOCK, CLOCK_UNITS, ActiveTime, BusyComparison, compare_busy
@@ -104,16 +105,22 @@ def store_results(
 ) -> list[Captured]:
     """Keep what a process measured, a record a case; a timeline's record beside it.
 
+    Nothing is kept before all records are made, so a case that has none leaves the store as it was.
+
     Raises
     ------
+    NothingProfiled
+        A case has no counters.
+    CaptureError
+        The process left less than it should.
     RecordError
         The store cannot be written.
     """
-    result = folder.read("result.json")
+    result = folder.needed("result.json")
     report = (folder.path / result["report"]).read_bytes() if keep_report and job.counters else None
-    found = []
+    made: list[tuple[Record, tuple[Record, bytes] | None]] = []
     for index, request in enumerate(job.requests):
-        said = folder.read(f"case-{index}.json")
+        said = folder.needed(f"case-{index}.json")
         if said["environment"]["gpu"] == UNKNOWN and job.counters:  # a call without torch, but ncu knows
             said["environment"]["gpu"] = result["kernels"][0]["gpu"] or UNKNOWN
         common: dict[str, Any] = {
@@ -126,13 +133,17 @@ def store_results(
             "source_digest": said["source_digest"],
         }
         if job.counters:
+            if not any(launch["annotation"] == ANNOTATION.format(index) for launch in result["kernels"]):
+                raise nothing_profiled(request.label, folder.log_text())
             agreement = _agreement(folder, index, result["kernels"], common["environment"].sms)
             record: Record = _nsight(index, request, result, common, profiler, notes, report, agreement)
         else:
             record = _timing(request, result["rows"][index], common)
-        timeline = _timeline(folder, index, job.counters, common, store)
-        path = store.add(record, report if job.counters else None)
-        found.append(Captured(record, path, timeline, seconds))
+        made.append((record, _timeline(folder, index, job.counters, common)))
+    found = []
+    for record, stamps in made:
+        timeline = None if stamps is None else store.add(*stamps)
+        found.append(Captured(record, store.add(record, report), timeline, seconds))
     return found
 
 
@@ -212,7 +223,7 @@ def _agreement(folder: JobFolder, index: int, launches: Sequence[dict[str, Any]]
     if not profiled or not file.is_file() or sms is None:
         return {}
     last = profiled[-1]  # whose stamps were kept
-    clock, unit = last["metrics"].get(CLOCK), last["units"].get(CLOCK, "cycle/second")
+    clock, unit = last["metrics"].get(CLOCK), last["units"].get(CLOCK, "cycle/second").lower()
     cycles = [last["metrics"].get(name) for name in ACTIVE]
     if not clock or None in cycles or unit not in CLOCK_UNITS:
         return {}
@@ -220,11 +231,14 @@ def _agreement(folder: JobFolder, index: int, launches: Sequence[dict[str, Any]]
     return compare_busy(Timeline.from_npz(file.read_bytes()), active, sms=sms).to_dict()
 
 
-def _timeline(folder: JobFolder, index: int, counters: bool, common: dict[str, Any], store: Store) -> Path | None:
+def _timeline(
+    folder: JobFolder, index: int, counters: bool, common: dict[str, Any]
+) -> tuple[TimelineRecord, bytes] | None:
+    """Record and side file of a case's timeline; None where none was taken."""
     file = folder.path / f"timeline-{index}.npz"
     if not file.is_file():
         return None
-    content, said = file.read_bytes(), folder.read(f"stamps-{index}.json")
+    content, said = file.read_bytes(), folder.needed(f"stamps-{index}.json")
     extra: dict[str, Any] = {"makespans_us": tuple(said["makespans_us"]), "makespan_us": said["makespan_us"]}
     record = TimelineRecord(
         **common,
@@ -232,4 +246,4 @@ def _timeline(folder: JobFolder, index: int, counters: bool, common: dict[str, A
         method=PROFILED_STAMPS if counters else ALONE_STAMPS,
         attachment=Attachment.of(content, ".npz"),
     )
-    return store.add(record, content)
+    return record, content

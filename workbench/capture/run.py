@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from workbench.capture.report_file import check_structure
 from workbench.capture.requests import Request
 from workbench.capture.results import Captured, store_results
 from workbench.capture.tools import Tools, find_tools
-from workbench.errors import CaptureError, ReportDamaged, UnknownMetric, WorkbenchError
+from workbench.errors import CaptureError, NoGpu, ReportDamaged, UnknownMetric, WorkbenchError
 from workbench.gpu import driver
 from workbench.records import Store
 
@@ -62,13 +61,16 @@ def run_group(
 
     Raises
     ------
-    CaptureError, MissingDependency, InvalidArgument, ReportDamaged
+    CaptureError, MissingDependency, InvalidArgument, NoGpu, ReportDamaged
         It did not succeed; the class and the message say why.
     RecordError
         The store cannot be written.
     """
     first = requests[0]
     what = first.label if len(requests) == 1 else f"{first.label} and {len(requests) - 1} more"
+    settings.store.check_writable()  # before, for a capture takes long
+    if not first.counters and (problem := driver.probe().problem):
+        raise NoGpu(f"{what}: {problem} Event timing and the in-kernel timeline need a GPU here.")
     progressed("looking for ncu and its metrics", 0, len(requests))
     tools = find_tools(settings.python) if first.counters else None
     usable, dropped = _metrics(first, tools)
@@ -80,7 +82,6 @@ def run_group(
         counters=first.counters,
         timeline=first.timeline,
         paths=settings.paths,
-        asked_by=os.getpid(),
     )
     progressed("waiting for other captures", 0, len(requests))
     with only_one(cancelled), job_folder(job) as folder:
@@ -126,6 +127,8 @@ def _metrics(request: Request, tools: Tools | None) -> tuple[tuple[str, ...], tu
 def _failure(what: str, folder: JobFolder, status: int) -> WorkbenchError:
     """Why a process left no result. What ncu says comes first, then a damaged report, then what Python says."""
     log, failure = folder.log_text(), folder.read("failure.json")
+    if failure and failure["by_work"]:
+        return diagnose(what, failure, log, status, folder.profiler_text())
     found = diagnose(what, None, log, status)
     if type(found) is not CaptureError:  # a cause that is known
         return found

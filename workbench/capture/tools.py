@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from workbench import settings
+from workbench.capture.asking import ask
 from workbench.errors import MissingDependency, ProfilerUnavailable
 
 ATTACH_SINCE = (2026, 2, 1)
@@ -110,7 +111,7 @@ def generation_of(nsight: str) -> int:
 @lru_cache(maxsize=8)
 def _version_said(ncu: str, changed: int) -> str:
     try:
-        done = subprocess.run([ncu, "--version"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False)
+        done = ask([ncu, "--version"], _ASK_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProfilerUnavailable(f"{ncu} does not run: {error}. See `workbench doctor`.") from None
     version = re.search(r"Version (\d+\.\d+[\d.]*)", done.stdout)
@@ -145,12 +146,13 @@ def nsight_version(python: str) -> str | None:
     ProfilerUnavailable
         The interpreter does not run.
     """
-    ask = (
+    program = (
         "from importlib.metadata import PackageNotFoundError as Absent, version\n"
         "try: print(version('nsight-python'))\nexcept Absent: pass"
     )
     try:
-        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, timeout=_ASK_SECONDS, check=True)
+        done = ask([python, "-c", program], _ASK_SECONDS)
+        done.check_returncode()
     except (OSError, subprocess.SubprocessError) as error:
         raise ProfilerUnavailable(f"python={python!r} does not run: {error}. Give a Python interpreter.") from None
     return done.stdout.strip() or None

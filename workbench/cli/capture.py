@@ -1,11 +1,10 @@
-"""``workbench capture``: profiles of Nsight Compute into a store; of one configuration, of a file of them, or "
-"imported.
-"""
+"""``workbench capture``: profiles of Nsight Compute into a store; of one configuration, of a file, or imported."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from workbench.cli import options
-from workbench.errors import InvalidArgument
+from workbench.errors import InvalidArgument, WorkbenchError
 
 if TYPE_CHECKING:
     from workbench.capture import Captured, Progress, Request
@@ -188,7 +187,7 @@ def _requests(file: Path) -> list[Request]:
 
     try:
         listed = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidArgument(f"{file} cannot be read: {error}. Give a JSON list of captures.") from None
     if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
         raise InvalidArgument(f"{file}: give a JSON list of objects, at least one.")
@@ -198,18 +197,23 @@ def _requests(file: Path) -> list[Request]:
             found.append(request(**entry))
         except TypeError as error:
             raise InvalidArgument(f"{file}, entry {at}: {error}.") from None
-        except InvalidArgument as error:
+        except WorkbenchError as error:
             raise InvalidArgument(f"{file}, entry {at}: {error}") from None
     return found
 
 
 def _pairs(words: list[str]) -> dict[str, Any]:
-    """``name=value`` and ``name=value,name=value``; a value is JSON where it can be, else text."""
+    """``name=value`` and ``name=value,name=value``; a value is JSON where it can be, else text.
+
+    A comma ends a value where another name follows, so that values such as ``[1,2]`` have commas of their own.
+    """
     found: dict[str, Any] = {}
-    for pair in (part for word in words for part in word.split(",")):
-        name, equals, value = pair.partition("=")
+    for pair in (part for word in words for part in re.split(r",(?=\s*[^\W\d]\w*=)", word)):
+        name, equals, value = pair.strip().partition("=")
         if not equals or not name.isidentifier():
             raise InvalidArgument(f"{pair!r} is no name=value.")
+        if name in found:
+            raise InvalidArgument(f"{name} is given twice, as {found[name]!r} and as {value!r}. Give it once.")
         try:
             found[name] = json.loads(value)
         except ValueError:

@@ -262,12 +262,13 @@ def decode(content: bytes) -> Record:
     try:
         record = _ANY_RECORD.validate_json(content)
     except ValidationError as error:
-        raise RecordError(f"it is no record: {_first_fault(error)}") from None
+        raise RecordError(f"it is no record: {fault_of(error)}") from None
     record.encode()  # whatever opens can be written again
     return record
 
 
-def _first_fault(error: ValidationError) -> str:
+def fault_of(error: ValidationError) -> str:
+    """The first thing that is wrong with a document, in one line: the field and what it should be."""
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in fault["loc"] if part not in {*KINDS, _OTHER})
     return f"{place}: {fault['msg']}" if place else str(fault["msg"])

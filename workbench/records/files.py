@@ -141,15 +141,33 @@ def create(root: Path, relative: str, content: bytes) -> Path:
             os.fsync(file.fileno())
         _publish(temporary, target, content)
     except OSError as error:
-        raise RecordError(
-            f"{target} cannot be written: {error.strerror or error}. "
-            "Give a store that can be written, or set WORKBENCH_RECORDS_DIR to one."
-        ) from None
+        raise _not_written(target, error.strerror or str(error)) from None
     finally:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):
                 temporary.unlink()
     return target
+
+
+def check_writable(root: Path) -> None:
+    """Pass where files can be made in a store; makes nothing, not even its folder.
+
+    Raises
+    ------
+    RecordError
+        They cannot, as far as permissions and kinds of files tell.
+    """
+    there = next(folder for folder in (root.absolute(), *root.absolute().parents) if folder.exists())
+    if not there.is_dir():
+        raise _not_written(root, f"{there} is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise _not_written(root, f"{there} is read-only")
+
+
+def _not_written(path: Path, reason: str) -> RecordError:
+    return RecordError(
+        f"{path} cannot be written: {reason}. Give a store that can be written, or set WORKBENCH_RECORDS_DIR to one."
+    )
 
 
 def _publish(temporary: Path, target: Path, content: bytes) -> None:

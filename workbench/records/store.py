@@ -12,7 +12,7 @@ from workbench import paths, settings
 from workbench.errors import InvalidArgument, RecordError, RecordWarning
 from workbench.records.arrays import unpack_arrays
 from workbench.records.documents import Record, decode
-from workbench.records.files import Problem, create, documents_below, read_limited
+from workbench.records.files import Problem, check_writable, create, documents_below, read_limited
 from workbench.records.index import Entry, Index
 from workbench.records.layout import attachment_location, location
 from workbench.records.rows import COLUMNS, COUNTS, NUMBERS, Row, row_filter, row_of
@@ -61,6 +61,16 @@ class Store:
 
     def __repr__(self) -> str:
         return f"Store({', '.join(map(str, self._roots))})"
+
+    def check_writable(self) -> None:
+        """Pass where `add` can write; for whoever measures long before there is a record.
+
+        Raises
+        ------
+        RecordError
+            It cannot.
+        """
+        check_writable(self._own)
 
     def add(self, record: Record, attachment: bytes | None = None) -> Path:
         """Keep a record; one that is there already is left as it is.

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 
@@ -29,6 +31,10 @@ def nothing():
     return lambda: None
 
 
+def idle(size=1):
+    return lambda: None
+
+
 def outside():
     launch("warmup", bytes=1, ns=1)
     return lambda: None
@@ -36,6 +42,35 @@ def outside():
 
 def broken(size=1):
     raise ValueError("the matrix has 7 columns")
+
+
+def ends():
+    print("==WARNING== not of ncu")
+    sys.exit(0)
+
+
+def says_what_ncu_says():
+    print("serving: Address already in use, next port")
+    raise ValueError("Unknown metric 'Address already in use'")
+
+
+def asks():
+    """Waits for words on its standard input."""
+    words = sys.stdin.read()
+    return lambda: launch("asks", bytes=len(words), ns=1)
+
+
+def leaves_one_behind():
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    Path(os.environ["STAND_IN_FOLDER"], "children").write_text(str(child.pid))
+    return lambda: launch("leaves", bytes=1, ns=1)
+
+
+def tidies():
+    """Removes what the capture needs."""
+    for file in Path().glob("case-*.json"):
+        file.unlink()
+    launch("tidies", bytes=1, ns=1)
 
 
 calls = 0

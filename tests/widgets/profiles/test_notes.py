@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from tests.widgets.profiles.samples import nsight
@@ -31,6 +33,20 @@ def test_a_store_passes_over_them(own):
     Notes().write(KEY, "a note")
     assert len(store.rows()) == 1
     assert store.problems == ()
+
+
+def test_a_full_disk_leaves_the_note_as_it_was(own, monkeypatch):
+    notes = Notes()
+    notes.write(KEY, "first")
+    monkeypatch.setattr("tempfile._TemporaryFileWrapper.flush", full, raising=False)
+    with pytest.raises(RecordError, match="No space left"):
+        notes.write(KEY, "second")
+    assert notes.texts == Notes().texts == {KEY: "first"}
+    assert [file.name for file in (own / ".notes").iterdir()] == [f"{KEY}.txt"]
+
+
+def full(_file):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_never_among_the_shipped_records(monkeypatch):

@@ -93,13 +93,14 @@ class Notes:
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=self._folder, prefix=".", suffix=".part", delete=False) as file:
             unfinished = Path(file.name)
-            file.write(content)
-        try:
-            unfinished.replace(target)
-        except OSError:
-            with contextlib.suppress(FileNotFoundError):
-                unfinished.unlink()
-            raise
+            try:
+                file.write(content)
+                file.flush()  # a full disk is told here
+                unfinished.replace(target)
+            except OSError:
+                with contextlib.suppress(FileNotFoundError):
+                    unfinished.unlink()
+                raise
 
     def _read(self) -> dict[str, str]:
         found, problems = {}, []
