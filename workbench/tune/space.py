@@ -10,9 +10,11 @@ import dataclasses
 import itertools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
 
 from workbench import devices
 from workbench.errors import InvalidArgument
@@ -74,6 +76,11 @@ class Space(ABC):
     parameters
         Values of each parameter; `restrict` makes smaller spaces of them.
 
+    Raises
+    ------
+    InvalidArgument
+        A parameter is missing, unknown or has no value.
+
     Attributes
     ----------
     operator : str
@@ -89,6 +96,11 @@ class Space(ABC):
     meanings: ClassVar[dict[str, str]]
 
     def __init__(self, parameters: Mapping[str, Sequence[Value]]) -> None:
+        if parameters.keys() != self.meanings.keys() or not all(map(len, parameters.values())):
+            raise InvalidArgument(
+                f"parameters {dict(parameters)!r}: {self.operator} has {', '.join(self.meanings)}; give each at least "
+                "one value."
+            )
         self.parameters: dict[str, tuple[Value, ...]] = {name: tuple(values) for name, values in parameters.items()}
 
     @property
@@ -152,8 +164,10 @@ class Space(ABC):
 
     def __contains__(self, config: object) -> bool:
         values: dict[str, Any] = getattr(config, "to_dict", dict)()
-        return self.why_invalid(config) is None and all(
-            values.get(name) in allowed for name, allowed in self.parameters.items()
+        return (
+            values.keys() == self.parameters.keys()  # else it is no configuration of this operator
+            and all(value in self.parameters[name] for name, value in values.items())
+            and self.why_invalid(config) is None
         )
 
     @property
@@ -180,7 +194,8 @@ class Space(ABC):
             if name not in parameters:
                 raise InvalidArgument(f"{self.operator} has no parameter {name!r}; it has {', '.join(parameters)}.")
             kind = type(self.parameters[name][0])
-            values: tuple[Value, ...] = (given,) if isinstance(given, int) else tuple(given)
+            several = isinstance(given, Iterable) and not isinstance(given, str)
+            values: tuple[Any, ...] = tuple(map(_plain, given)) if several else (_plain(given),)
             if not values or any(type(value) is not kind for value in values):
                 raise InvalidArgument(
                     f"{name} is {given!r}; give {kind.__name__} values such as {parameters[name][0]}."
@@ -215,9 +230,27 @@ class Space(ABC):
         return made
 
     def promising(self, most: int, gpu: str | devices.Gpu = "H200") -> list[Any]:
-        """The default and the configurations that the cost model ranks first, at most so many in all."""
+        """The default and the configurations that the cost model ranks first, at most so many in all.
+
+        Raises
+        ------
+        InvalidArgument
+            `most` is below 1, or no configuration of the space can run; the message says why of one.
+        """
+        if most < 1:
+            raise InvalidArgument(f"most is {most}; give 1 or more.")
+        if not len(self):
+            raise InvalidArgument(
+                f"none of the {len(self.refused):,} configurations can run {self.workload.case}. The first: "
+                f"{self.refused[0].reason}. Give other values."
+            )
         ranked = sorted(self, key=lambda config: self.modelled_us(config, gpu))
         return list(dict.fromkeys([self.default(gpu), *ranked]))[:most]
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python has it."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def key_of(config: Config) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from workbench import devices
+from workbench.errors import InvalidArgument
 from workbench.gpu.ahead import Job
 from workbench.measure.attention_case import AttentionCase
 from workbench.records import Workload
@@ -42,6 +43,11 @@ class AttentionSpace(Space):
         Values by parameter; default :data:`MODEST`.
     policy : str
         Policy of the task map.
+
+    Raises
+    ------
+    InvalidArgument
+        There is no kernel for the shape, or no such parameter.
     """
 
     operator: ClassVar[str] = "attention_decode"
@@ -65,6 +71,7 @@ class AttentionSpace(Space):
         super().__init__(MODEST if parameters is None else parameters)
         self.case, self.policy = case, policy
         self._config = module(self.operator, "config")
+        self._check_cache()
         self._plans: dict[tuple[int, int, str], DecodePlan] = {}
 
     @classmethod
@@ -80,6 +87,17 @@ class AttentionSpace(Space):
             head_dim=case.head_dim, group=case.group, q_len=case.q_len, cache=case.cache, query=case.cache
         )
         return made
+
+    def _check_cache(self) -> None:
+        """Refuse what no kernel has; the shape of a head refuses itself."""
+        assert self.shape
+        case, pages = self.case, self._config.PAGE_SIZES
+        if case.page_size not in pages:
+            raise InvalidArgument(
+                f"page_size is {case.page_size!r}; decode attention takes {', '.join(map(str, pages))}."
+            )
+        if type(case.kv_heads) is not int or case.kv_heads < 1:
+            raise InvalidArgument(f"kv_heads is {case.kv_heads!r}; give a whole number from 1.")
 
     @property
     def workload(self) -> Workload:

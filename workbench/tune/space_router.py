@@ -42,6 +42,9 @@ class RouterProduct:
     terms: int = 2
 
     def __post_init__(self) -> None:
+        sizes = (self.m, self.n, self.k, self.terms)
+        if any(type(size) is not int for size in sizes):
+            raise InvalidArgument(f"M, N, K and terms are {', '.join(map(repr, sizes))}; give whole numbers.")
         if self.m < 1 or self.n < 8 or self.k < 8 or self.n % 8 or self.k % 8:
             raise InvalidArgument(f"M {self.m}, N {self.n}, K {self.k}: give M from 1, and multiples of 8 for N and K.")
         if self.terms not in (2, 3):

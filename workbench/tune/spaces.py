@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from workbench.errors import InvalidArgument
+from workbench.errors import InvalidArgument, WorkloadError
 from workbench.measure.attention_case import AttentionCase, case_name
 from workbench.tune.space import Space
 from workbench.tune.space_attention import AttentionSpace
 from workbench.tune.space_router import RouterProduct, RouterSpace
-from workbench.workloads import parse_lengths
+from workbench.workloads import as_lengths, parse_lengths
 
 OPERATORS: dict[str, type[Space]] = {space.operator: space for space in (AttentionSpace, RouterSpace)}
 
@@ -52,11 +50,10 @@ def space_from(said: Mapping[str, Any]) -> Space:
     """
     try:
         if said["operator"] == AttentionSpace.operator:
-            lengths = np.asarray(said["lengths"], np.int64)
-            case = AttentionCase(said["case"], lengths, said["cache"], **said["shape"])
+            case = AttentionCase(str(said["case"]), as_lengths(said["lengths"]), said["cache"], **said["shape"])
             return AttentionSpace(case, said["parameters"], said["policy"])
         if said["operator"] == RouterSpace.operator:
             return RouterSpace(RouterProduct(**said["product"]), said["parameters"])
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError, WorkloadError) as error:
         raise InvalidArgument(f"this describes no space: {type(error).__name__} {error}.") from None
     raise InvalidArgument(f"operator {said['operator']!r} has no space; {', '.join(OPERATORS)} have.")
