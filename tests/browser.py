@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.installs import ROOT
 from tests.waiting import SECONDS, until
 from tools import jupyter_page
 from tools.jupyter_page import chromium as running_chromium
 from workbench import settings
 
-__all__ = ["Lab", "after_frame", "expect", "jupyter_lab", "running_chromium", "until"]
+__all__ = ["ROOT", "Lab", "after_frame", "expect", "jupyter_lab", "resize", "running_chromium", "until"]
 
 expect.set_options(timeout=SECONDS * 1000)
 
@@ -95,3 +96,24 @@ def after_frame(view: Locator, action: Callable[[], object]) -> None:
     assert before is not None, "the view has drawn nothing yet"
     action()
     expect(view).not_to_have_attribute("data-frame", before)
+
+
+def resize(view: Locator, *, width: int, height: int) -> None:
+    """Give the window another size, and wait until the view has its place in it and is drawn for it.
+
+    JupyterLab lays itself out in several steps; the view is drawn in the same animation frame in which it gets its
+    width. So it is done when the width stays for some of them.
+    """
+    view.page.set_viewport_size({"width": width, "height": height})
+    until(lambda: view.page.evaluate("window.innerWidth"), width.__eq__)
+    view.evaluate("""(root) => new Promise((resolve) => {
+        let [before, same] = [0, 0];
+        const look = () => {
+            const { right, width } = root.getBoundingClientRect();
+            same = width === before && right <= window.innerWidth ? same + 1 : 0;
+            before = width;
+            if (same === 10) resolve();
+            else requestAnimationFrame(look);
+        };
+        look();
+    })""")

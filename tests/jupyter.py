@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
+
+from tests.waiting import SECONDS, until
+
+START_SECONDS = 180.0
+"""Longest silence of a JupyterLab that starts on a busy machine."""
 
 _ADDRESS = re.compile(r"(http://127\.0\.0\.1:(\d+)/lab\S*)\?token=([0-9a-f]{32,})")
 
@@ -41,24 +45,20 @@ class Server:
         if data is not None:
             request.data = json.dumps(data).encode()
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=SECONDS) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
 
 
-def wait_until_reachable(port: int, seconds: float = 30) -> None:
-    """Return once something accepts connections at a port: Jupyter prints its address a little before it listens."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=seconds).close()
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline, f"nothing listens at port {port}"
-            time.sleep(0.05)
-        else:
-            return
+def reachable(port: int) -> bool:
+    """Whether something accepts connections at a port: Jupyter prints its address a little before it listens."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 @contextmanager
@@ -93,21 +93,21 @@ def serve(python: Path, *arguments: str, cwd: Path, env: dict[str, str]) -> Iter
     try:
         while True:
             try:
-                line = queue.get(timeout=90)
+                line = queue.get(timeout=START_SECONDS)
             except Empty:
-                raise AssertionError(f"JupyterLab said nothing for 90 s:\n{''.join(lines)}") from None
+                raise AssertionError(f"JupyterLab said nothing for {START_SECONDS} s:\n{''.join(lines)}") from None
             if line is None:
                 raise AssertionError(f"JupyterLab ended with {process.wait()}:\n{''.join(lines)}")
             if found := _ADDRESS.search(line):
-                wait_until_reachable(int(found[2]))
+                until(lambda port=int(found[2]): reachable(port))
                 yield Server(found[1], int(found[2]), found[3], process, lines)
                 break
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        reader.join(timeout=20)
+        reader.join(timeout=SECONDS)
         process.stdout.close()

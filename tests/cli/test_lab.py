@@ -13,6 +13,7 @@ import websocket
 
 from tests.installs import borrowing_environment, build_wheel, clean_environment, copy_sources, pip_install
 from tests.jupyter import Server, serve
+from tests.waiting import SECONDS
 from workbench import paths
 from workbench.cli.lab import copy_notebooks, jupyter_command, jupyter_environment
 
@@ -81,7 +82,7 @@ def execute(server: Server, kernel: str, code: str) -> str:
     request = {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell", "buffers": []}
     request["content"] = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
     channel = websocket.create_connection(
-        f"ws://127.0.0.1:{server.port}/api/kernels/{kernel}/channels?token={server.token}", timeout=60
+        f"ws://127.0.0.1:{server.port}/api/kernels/{kernel}/channels?token={server.token}", timeout=SECONDS
     )
     printed = ""
     try:
@@ -114,18 +115,17 @@ def test_announcements_and_index_are_off(server: Server) -> None:
 
 @pytest.mark.browser
 def test_page_asks_nothing_of_the_network(server: Server, chromium: Path) -> None:
-    from playwright.sync_api import sync_playwright
+    from tests.browser import expect, running_chromium
 
     asked: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with running_chromium(chromium) as browser:
         page = browser.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.on("websocket", lambda socket: asked.append(socket.url))
         page.goto(f"{server.page}?token={server.token}")
-        page.locator(".jp-Notebook").wait_for(timeout=90_000)
+        expect(page.locator(".jp-Notebook")).to_be_visible(timeout=180_000)
+        expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_visible()
         page.wait_for_timeout(1_000)  # what JupyterLab asks for once it is idle
-        browser.close()
     hosts = {address.hostname for address in map(urlsplit, asked) if address.scheme not in {"data", "blob"}}
     assert any(url.startswith("ws:") for url in asked), "the page never reached its kernel"
     assert hosts == {"127.0.0.1"}

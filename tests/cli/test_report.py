@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.waiting import SECONDS, until
 from workbench.report.page import _percent
 from workbench.schedule import balanced, cost_model, plan_decode
 from workbench.schedule.search import search_static
@@ -181,13 +182,11 @@ def test_the_command_shown_makes_the_same_page(made, run):
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_opens_in_a_browser_without_network_or_errors(made, chromium, scheme):
-    from playwright.sync_api import sync_playwright
+    from tests.browser import expect, running_chromium
 
     _, output, found = made
     asked, said = [], []
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+    with running_chromium(chromium) as browser:
         context = browser.new_context(color_scheme=scheme, viewport={"width": 1240, "height": 900}, offline=True)
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
@@ -195,26 +194,23 @@ def test_opens_in_a_browser_without_network_or_errors(made, chromium, scheme):
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("dialog", lambda dialog: said.append(dialog.message))
         page.goto(output.as_uri())
-        pictures = page.locator("figure img")
-        assert pictures.count() == len(found["worst_steps"])
-        assert all(page.evaluate("[...document.images].map((i) => i.complete && i.naturalWidth)"))
+        expect(page.locator("figure img")).to_have_count(len(found["worst_steps"]))
+        until(lambda: all(page.evaluate("[...document.images].map((i) => i.complete && i.naturalWidth)")))
         tip, columns = page.locator("#tip"), json.loads(page.locator("#hover").text_content())["columns"]
         page.locator("#strip-box").focus()
-        page.keyboard.press("End")
-        assert tip.locator("div").all_text_contents() == columns[-1]
-        page.keyboard.press("ArrowLeft")
-        assert tip.locator("div").all_text_contents() == columns[-2]
+        for key, column in (("End", -1), ("ArrowLeft", -2)):
+            page.keyboard.press(key)
+            expect(tip.locator("div")).to_have_text(columns[column])
         page.keyboard.press("Escape")
-        assert tip.is_hidden()
+        expect(tip).to_be_hidden()
         box = page.locator("#strip").bounding_box()
         page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 100)
-        assert tip.is_visible()
+        expect(tip).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 1240
         shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (shade == "rgb(255, 255, 255)") == (scheme == "light")
         page.set_viewport_size({"width": 480, "height": 800})
-        page.wait_for_function("document.documentElement.scrollWidth <= 480", timeout=20_000)  # redrawn after a frame
-        browser.close()
+        until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 480)  # redrawn after a frame
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
@@ -290,7 +286,7 @@ def test_a_terminal_without_our_characters_still_shows_the_answer(tmp_path):
     trace = write_trace(tmp_path / "t.jsonl", 3)
     env = {"PYTHONIOENCODING": "ascii"}
     done = started("report", trace, "-o", tmp_path / "r.html", stdout=subprocess.PIPE, env=env)
-    out, said = done.communicate(timeout=60)
+    out, said = done.communicate(timeout=SECONDS)
     assert (done.returncode, said) == (0, "")
     assert "1.5\\xd7" in out
 
@@ -300,28 +296,37 @@ def test_a_terminal_without_our_characters_still_shows_the_answer(tmp_path):
 def test_standard_output_on_a_full_disk_is_told(words):
     with Path("/dev/full").open("w") as full:
         done = started(*words, stdout=full)
-        _, said = done.communicate(timeout=60)
+        _, said = done.communicate(timeout=SECONDS)
     assert done.returncode == 1
     assert said == "Error: standard output cannot be written: No space left on device. Send it elsewhere.\n"
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in Linux' /proc")
+def with_its_workers(run):
+    """Wait until a report has started its two workers and their resource tracker; the numbers of these processes."""
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    found: set[int] = set()
+
+    def all_there():
+        assert run.poll() is None, "it ended before its workers were there"
+        found.update(map(int, children.read_text().split()))
+        return len(found) >= 3
+
+    until(all_there, seconds=300)  # the search for the best static settings comes first
+    return found
+
+
+finds_processes = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in Linux' /proc")
+
+
+@finds_processes
 def test_a_killed_report_leaves_no_process(tmp_path):
     """Nobody is left to tell the workers: each watches its parent."""
     run = started("report", "-o", tmp_path / "r.html", "--jobs", "2", "--every", "1", stdout=subprocess.DEVNULL)
-    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
-    deadline = time.monotonic() + 60
-    found: set[int] = set()
-    while len(found) < 3 and run.poll() is None and time.monotonic() < deadline:  # 2 workers and a resource tracker
-        found |= set(map(int, children.read_text().split()))
-        time.sleep(0.02)
-    assert len(found) >= 3
-    time.sleep(0.5)  # the workers are past their start
+    found = with_its_workers(run)
+    time.sleep(0.5)  # most often the workers are past their start by then; before it they have to end too
     run.kill()
-    run.communicate(timeout=20)
-    while time.monotonic() < deadline and (left := [pid for pid in found if running(pid)]):
-        time.sleep(0.1)
-    assert left == []
+    run.communicate(timeout=SECONDS)
+    until(lambda: [pid for pid in found if running(pid)], lambda left: left == [])
 
 
 def running(pid):
@@ -341,6 +346,7 @@ def test_sample_and_default_output(run, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+@finds_processes
 def test_an_interruption_ends_at_once_and_leaves_no_file(tmp_path):
     words = [sys.executable, "-m", "workbench", "report", "-o", "r.html", "--jobs", "2"]
     started = subprocess.Popen(
@@ -351,10 +357,9 @@ def test_an_interruption_ends_at_once_and_leaves_no_file(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    with pytest.raises(subprocess.TimeoutExpired):
-        started.wait(3)
+    with_its_workers(started)
     os.killpg(started.pid, signal.SIGINT)
-    _, said = started.communicate(timeout=20)
+    _, said = started.communicate(timeout=SECONDS)
     assert started.returncode == 130, said
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []

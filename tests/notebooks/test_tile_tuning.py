@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -27,10 +26,8 @@ facts
 
 
 def test_it_runs_and_its_answers_are_right(tmp_path: Path) -> None:
-    started = time.monotonic()
     notebook = load(NAME)
     found = run(notebook, tmp_path, then=REVEAL)
-    assert time.monotonic() - started < 180, "a reader of a busy machine waits too"
     assert set(found["before"].values()) == {False}, "an answer was on the page before the guess"
     answers = found["answers"]
     assert set(answers) == {"stages_of_four", "second_cta", "choice_costs"}

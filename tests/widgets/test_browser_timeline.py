@@ -1,19 +1,14 @@
 """Timelines and recorded times in a real JupyterLab in Chromium: what is on screen is what Python says."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.browser import ROOT, after_frame, expect, jupyter_lab, resize
 from tests.widgets.invented import invented
 from workbench import ScheduleExplorer
 from workbench.widgets import text
 from workbench.widgets.schedule.figures import figures_card
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import jupyter_page  # noqa: E402
 
 pytestmark = pytest.mark.browser
 
@@ -30,29 +25,15 @@ explorer
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    from workbench import settings
-
-    folder = tmp_path_factory.mktemp("lab")
-    jupyter_page.write_notebook(folder / "timeline.ipynb", [SETUP])
-    with jupyter_page.jupyter_lab(folder) as server, jupyter_page.chromium(settings.chromium()) as running:
-        yield running, server
+def lab(tmp_path_factory):
+    with jupyter_lab(tmp_path_factory.mktemp("lab"), timeline=[SETUP]) as running:
+        yield running
 
 
 @pytest.fixture
-def page(browser):
-    running, (address, token) = browser
-    page = jupyter_page.open_notebook(
-        running, address, token, "timeline.ipynb", viewport={"width": 1500, "height": 1900}
-    )
-    page.set_default_timeout(20_000)
-    problems = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.wait_for_selector(".wb-explorer[data-frame]")
-    page.wait_for_selector(".wb-figures:visible")
-    yield page
-    assert problems == []
-    page.context.close()
+def page(lab):
+    with lab.page("timeline", ".wb-explorer[data-frame] .wb-figures[aria-busy='false']:visible", height=1900) as page:
+        yield page
 
 
 @pytest.fixture
@@ -66,58 +47,54 @@ def local(**settings):
     return explorer
 
 
-def after_frame(page, view, action):
-    before = view.get_attribute("data-frame")
-    action()
-    page.wait_for_function(
-        "([root, before]) => root.dataset.frame !== before", arg=[view.element_handle(), before], polling=20
-    )
-
-
 def press(page, view, key):
     view.locator(".wb-overlay").first.focus()
-    after_frame(page, view, lambda: page.keyboard.press(key))
+    after_frame(view, lambda: page.keyboard.press(key))
+
+
+def records_are_read(view):
+    """The answer about the records of what is on screen has come, and with it the choice of timelines."""
+    expect(view.locator(".wb-figures")).to_have_attribute("aria-busy", "false")
 
 
 def test_numbers_on_screen_are_the_timelines(page, view):
     found = local().session.measured()["A"]
-
-    def shown(metric):
-        return view.locator(f"[data-measured='{metric}'][data-side='A']").inner_text()
-
-    assert shown("measured_us") == text.us(found.timeline.makespan_us)
-    assert shown("modelled_us") == text.us(found.modelled_us)
-    assert shown("busy") == " / ".join(map(text.us, found.busy_us))
-    assert shown("imbalance") == text.percent(found.imbalance)
-    assert shown("residual_rms") == text.fine_us(found.residual_rms_us)
+    for metric, words in (
+        ("measured_us", text.us(found.timeline.makespan_us)),
+        ("modelled_us", text.us(found.modelled_us)),
+        ("busy", " / ".join(map(text.us, found.busy_us))),
+        ("imbalance", text.percent(found.imbalance)),
+        ("residual_rms", text.fine_us(found.residual_rms_us)),
+    ):
+        expect(view.locator(f"[data-measured='{metric}'][data-side='A']")).to_have_text(words)
     for kind, value in (found.stage_us | {"idle": found.idle_us}).items():
-        assert view.locator(f"[data-stage='{kind}']").get_attribute("data-text") == text.fine_us(value)
-    lines = view.locator("[data-line][data-side='A']")
-    kinds = {lines.nth(i).get_attribute("data-line"): lines.nth(i).inner_text() for i in range(lines.count())}
-    assert kinds["makespan"] == text.us(found.makespan_us)
-    assert kinds["modelled"] == text.us(found.modelled_us)
-    assert kinds["last"] == text.us(found.timeline.bins_ns / 1e3)
-    assert view.locator("[data-residual='note']:visible").inner_text() == f"rms {text.fine_us(found.residual_rms_us)}"
-    assert "measured (timeline given)" in view.locator(".wb-panel-title").first.inner_text()
+        expect(view.locator(f"[data-stage='{kind}']")).to_have_attribute("data-text", text.fine_us(value))
+    ends = {"makespan": found.makespan_us, "modelled": found.modelled_us, "last": found.timeline.bins_ns / 1e3}
+    for kind, value in ends.items():
+        expect(view.locator(f"[data-line='{kind}'][data-side='A']")).to_have_text(text.us(value))
+    rms = f"rms {text.fine_us(found.residual_rms_us)}"
+    expect(view.locator("[data-residual='note']:visible")).to_have_text(rms)
+    expect(view.locator(".wb-panel-title").first).to_contain_text("measured (timeline given)")
 
 
 def test_keys_change_lanes_and_timeline(page, view):
     lanes = view.get_by_role("radiogroup", name="Lanes")
     for value in ("measured", "planned", "both"):
         press(page, view, "m")
-        assert lanes.locator("[aria-checked='true']").get_attribute("data-value") == value
-        assert view.locator(".wb-ghost-key").count() == (value == "both")
-    page.wait_for_timeout(500)
+        expect(lanes.locator("[aria-checked='true']")).to_have_attribute("data-value", value)
+        expect(view.locator(".wb-ghost-key")).to_have_count(int(value == "both"))
+    records_are_read(view)
     press(page, view, "t")
-    assert view.get_by_label("Timeline", exact=True).input_value() == "none"
-    assert not view.locator(".wb-measured").is_visible()
-    assert not view.locator(".wb-residual:visible").count()
-    assert not lanes.is_visible()
-    page.wait_for_timeout(500)
+    expect(view.get_by_label("Timeline", exact=True)).to_have_value("none")
+    expect(view.locator(".wb-measured")).to_be_hidden()
+    expect(view.locator(".wb-residual:visible")).to_have_count(0)
+    expect(lanes).to_be_hidden()
+    records_are_read(view)
     press(page, view, "t")
-    assert view.locator(".wb-measured").is_visible()
+    expect(view.locator(".wb-measured")).to_be_visible()
+    expect(view.locator(".wb-residual:visible")).not_to_have_count(0)
     press(page, view, "u")
-    assert not view.locator(".wb-residual:visible").count(), "tiles have no time"
+    expect(view.locator(".wb-residual:visible")).to_have_count(0)  # tiles have no time
 
 
 def test_the_card_says_what_the_stamps_say_and_keys_step_over_whole_chunks(page, view):
@@ -128,14 +105,13 @@ def test_the_card_says_what_the_stamps_say_and_keys_step_over_whole_chunks(page,
     card = view.locator(".wb-card")
     low, high = plan.bin_offsets[0:2].tolist()
     for at in range(low, high):
-        card.get_by_text(f"tokens {plan.descriptors[at]['first_token']:,} to").wait_for()
-        words = card.inner_text()
-        assert f"SM {t.sm[at]}" in words
-        assert "assumed" not in words
-        assert f"{text.us(t.start_ns[at] / 1e3)} to {text.us(t.end_ns[at] / 1e3)}" in words
-        assert f"waits {text.fine_us((t.arrived_ns[at] - t.start_ns[at]) / 1e3)}" in words
+        expect(card).to_contain_text(f"tokens {plan.descriptors[at]['first_token']:,} to")
+        expect(card).to_contain_text(f"SM {t.sm[at]}")
+        expect(card).not_to_contain_text("assumed")
+        expect(card).to_contain_text(f"{text.us(t.start_ns[at] / 1e3)} to {text.us(t.end_ns[at] / 1e3)}")
+        expect(card).to_contain_text(f"waits {text.fine_us((t.arrived_ns[at] - t.start_ns[at]) / 1e3)}")
         if t.leader[at]:
-            assert "waiting for pieces included" in words
+            expect(card).to_contain_text("waiting for pieces included")
         page.keyboard.press("ArrowUp")
 
 
@@ -150,27 +126,27 @@ def test_zoomed_in_plan_and_measurement_stand_beside_each_other(page, view):
     columns = 132 / 8
     x, y = box["x"] + 0.25 * (box["width"] - 90) / columns, box["y"] + box["height"] - 8
     page.mouse.move(x, y)
-    view.locator(".wb-card").wait_for()
-    assert f"Request {explorer.plan_a.request[0]}" in view.locator(".wb-card").inner_text()
+    expect(view.locator(".wb-card")).to_contain_text(f"Request {explorer.plan_a.request[0]}")
 
 
 def test_recorded_times_are_those_of_the_store(page, view):
     card = figures_card(local().session)
-    assert view.locator(".wb-figures-words").inner_text() == card.sentence
+    expect(view.locator(".wb-figures-words")).to_have_text(card.sentence)
     rows = view.locator("[data-figure]")
     brief = [line for line in card.lines if line.brief]
+    expect(rows).to_have_count(len(brief))
     assert [rows.nth(i).get_attribute("data-figure") for i in range(rows.count())] == [line.title for line in brief]
     for line in brief:
-        cells = view.locator(f"[data-figure='{line.title}'] td").all_inner_texts()
-        assert cells == [line.median, "", line.interval, line.error, line.modelled, line.source]
+        cells = [line.median, "", line.interval, line.error, line.modelled, line.source]
+        expect(view.locator(f"[data-figure='{line.title}'] td")).to_have_text(cells)
     view.locator(".wb-overlay").first.focus()
     page.keyboard.press("r")
-    assert rows.count() == len(card.lines)
+    expect(rows).to_have_count(len(card.lines))
 
 
 def test_recorded_times_of_another_screen_are_greyed_until_its_own_are_there(page, view):
     section = view.locator(".wb-figures")
-    page.wait_for_function("() => document.querySelector('.wb-figures').getAttribute('aria-busy') === 'false'")
+    records_are_read(view)
     states = view.evaluate("""(root) => new Promise((resolve) => {
         const node = root.querySelector('.wb-figures');
         const seen = [];
@@ -184,22 +160,22 @@ def test_recorded_times_of_another_screen_are_greyed_until_its_own_are_there(pag
     })""")
     assert states[0][0] == "true"
     bf16 = figures_card(ScheduleExplorer(CASE, **(SETTINGS | {"cache": "bf16"})).session)
-    section.get_by_text(bf16.sentence).wait_for()
+    expect(section).to_contain_text(bf16.sentence)
     press(page, view, "o")
     assert section.get_attribute("aria-busy") == "false", "the order of the CTAs plays no part"
 
 
 def test_where_nothing_is_recorded_a_case_is_one_press_away(page, view):
     box = view.get_by_label("KV lengths: an expression or pasted numbers")
-    after_frame(page, view, lambda: box.fill("3x32K+30x4K"))
+    box.fill("3x32K+30x4K")
     view.get_by_text("Nothing is recorded of 3x32K+30x4K").wait_for()
-    assert view.locator("[data-figure]").count() == 0
-    assert not view.locator(".wb-measured").is_visible()
-    assert "33 requests" not in view.locator(".wb-hint:visible").first.inner_text()
-    assert "it is of 32 requests, the plan of 33" in view.locator(".wb-hint:visible").first.inner_text()
-    offer = view.locator(".wb-figures .wb-offer").first
-    after_frame(page, view, lambda: offer.click())
-    assert view.locator(".wb-measured").is_visible(), "its plan is on screen again"
+    expect(view.locator("[data-figure]")).to_have_count(0)
+    expect(view.locator(".wb-measured")).to_be_hidden()
+    hint = view.locator(".wb-hint:visible").first
+    expect(hint).to_contain_text("it is of 32 requests, the plan of 33")
+    expect(hint).not_to_contain_text("33 requests")
+    view.locator(".wb-figures .wb-offer").first.click()
+    expect(view.locator(".wb-measured")).to_be_visible()  # its plan is on screen again
     view.locator("[data-figure='FlashInfer']").wait_for()
 
 
@@ -214,8 +190,7 @@ def test_the_trace_has_both_lanes(page, view, tmp_path):
 
 @pytest.mark.parametrize("width", [680, 780, 950, 1150, 1500])
 def test_nothing_sticks_out(page, view, width):
-    page.set_viewport_size({"width": width, "height": 1900})
-    page.wait_for_timeout(400)
+    resize(view, width=width, height=1900)
     out = view.evaluate("""(root) => {
         const box = root.getBoundingClientRect();
         return [...root.querySelectorAll('.wb-main *, .wb-controls *')].filter((node) => {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -90,30 +89,30 @@ def test_a_failure_is_told_and_can_be_gone_on_from() -> None:
 
 
 def test_the_kernel_answers_while_measuring() -> None:
-    """Between two steps other tasks run, and settings can be changed."""
+    """Between any two steps other tasks run, and settings can be changed."""
 
-    async def run() -> float:
+    async def run() -> None:
         shown = tuner(Slow)
         shown.start()
-        longest, before = 0.0, time.perf_counter()
+        seen = set()
         while shown.session.live.running:
-            await asyncio.sleep(0.001)
-            now = time.perf_counter()
-            longest, before = max(longest, now - before), now
+            await asyncio.sleep(0)
+            seen.add(shown.session.live.progress(*shown.session.shape)[0])
             if shown.session.evaluation is not None and shown.session.state.thresholds is None:
                 shown.thresholds = [(0, "steep"), (99, "flat")]
         assert shown.thresholds == ((0, "steep"), (99, "flat"))
-        return longest
+        assert seen >= set(range(len(shown.search.points)))
+        assert len(shown.search.points) > 5
 
-    # The meter sleeps 20 ms a step in its thread; the longest gap is a screen made anew, not a whole measurement.
-    assert asyncio.run(run()) < 2.0
+    asyncio.run(run())
 
 
 def test_precision_can_change_while_measuring() -> None:
     async def run() -> None:
         shown = tuner(Slow)
         shown.start()
-        await asyncio.sleep(0.15)
+        while shown.session.live.progress(*shown.session.shape)[0] < 2:
+            await asyncio.sleep(0.005)
         shown.precision = "bf16"
         with pytest.raises(InvalidArgument, match="no provider is as accurate as 'fp32'"):
             shown.precision = "fp32"
