@@ -46,7 +46,7 @@ MOVE = """
   const slider = root.querySelector("input[data-parameter='stages']");
   const start = performance.now();
   const listener = (event) => {
-    if (event.detail.state !== "ready" || event.detail.ack <= before) return;
+    if (root.dataset.state !== "ready" || Number(root.dataset.ack) <= before) return;
     root.removeEventListener("wb-drawn", listener);
     requestAnimationFrame(() => {
       const channel = new MessageChannel();
@@ -55,8 +55,7 @@ MOVE = """
       channel.port2.postMessage(null);
     });
   };
-  const before = Number(root.dataset.ack ?? 0);
-  root.addEventListener("wb-drawn", (event) => { root.dataset.ack = event.detail.ack; });
+  const before = Number(root.dataset.ack);
   root.addEventListener("wb-drawn", listener);
   slider.value = at;
   slider.dispatchEvent(new Event("input", { bubbles: true }));

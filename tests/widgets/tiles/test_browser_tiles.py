@@ -2,200 +2,136 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browser import expect, until
+from tests.widgets.tiles.samples import Gate
 from workbench import TileTuner
-
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tools"))
-import jupyter_page  # noqa: E402
 
 pytestmark = pytest.mark.browser
 
-SETUP = f"""
-import sys; sys.path.insert(0, {str(ROOT)!r})
-import os, tempfile
-from pathlib import Path
-for name in ("STUDIES", "TABLES", "RECORDS"):
-    os.environ[f"WORKBENCH_{{name}}_DIR"] = tempfile.mkdtemp()
-from tests.widgets.tiles.samples import slow_bench, store_of
-from workbench.tune.spaces import router_space
-from workbench import TileTuner
-space = router_space(64, 192, 4096)
-store = store_of(Path(tempfile.mkdtemp()), space, space.promising(30))
-tuner = TileTuner("router", store=store)
-tuner.resources
-tuner.values = {{"stages": 6}}
-tuner.resources
-tuner.values = tuner.best
-tuner.resources
-tuner.values = tuner.default
-tuner
-"""
-STUDY = """
-live = TileTuner("router", m=128, most=6, bench=slow_bench, store=store)
-live
-"""
-
-
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> TileTuner:
-    from tests.widgets.tiles.samples import store_of
-    from workbench.tune.spaces import router_space
-
-    space = router_space(64, 192, 4096)
-    store = store_of(tmp_path_factory.mktemp("store"), space, space.promising(30))
-    tuner = TileTuner("router", store=store)
-    tuner.values = tuner.best
-    assert not tuner.resources.problem
-    return tuner
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    from workbench import settings
-
-    folder = tmp_path_factory.mktemp("lab")
-    jupyter_page.write_notebook(folder / "tiles.ipynb", [SETUP, "tuner", STUDY])
-    with jupyter_page.jupyter_lab(folder) as server, jupyter_page.chromium(settings.chromium()) as running:
-        yield running, server
-
-
-@pytest.fixture
-def page(browser: Any) -> Any:
-    running, (address, token) = browser
-    page = jupyter_page.open_notebook(
-        running, address, token, "tiles.ipynb", viewport={"width": 1500, "height": 4200}, accept_downloads=True
-    )
-    page.set_default_timeout(30_000)
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.wait_for_selector(".wb-tiles[data-frame] >> nth=2")
-    yield page
-    assert problems == []
-    page.context.close()
-
-
-@pytest.fixture
-def view(page: Any) -> Any:
-    return page.locator(".wb-tiles").first
+TIME = 6
+"""Cell of a row that has a mark beside it, which says where the time is from."""
 
 
 def check(view: Any, tuner: TileTuner) -> None:
     """The screen says what this Python object says, once it has caught up."""
-    from playwright.sync_api import expect
-
     if not tuner.refused:
-        tuner.resources  # noqa: B018 (compiles it)
+        assert not tuner.resources.problem
     expect(view.locator(".wb-sentence")).to_have_text("".join(run["text"] for run in tuner.frame["sentence"]))
     for row in tuner.frame["rows"]:
-        cells = view.locator(f"[data-row='{row['key']}'] td").all_inner_texts()[1:]
-        marked = [f"{cell} {row['mark']}" if at == 6 else cell for at, cell in enumerate(row["cells"])]
-        assert cells == marked
+        cells = [f"{cell} {row['mark']}" if at == TIME else cell for at, cell in enumerate(row["cells"])]
+        expect(view.locator(f"[data-row='{row['key']}'] td:not(.wb-tcol-1)")).to_have_text(cells)
 
 
 def test_numbers_are_pythons(view: Any, local: TileTuner) -> None:
-    local.change(values=local.default)
     check(view, local)
-    rows = view.locator(".wb-t-table tbody tr")
-    assert rows.count() == len(local.scene["rows"])
-    assert view.locator("[data-line]").count() == len(local.scene["rows"])
-    points = view.locator("[data-chart='error'] [data-point]")
-    assert points.count() == len(local.scene["error"]["points"]) == 30
+    rows = len(local.scene["rows"])
+    expect(view.locator(".wb-t-table tbody tr")).to_have_count(rows)
+    expect(view.locator("[data-line]")).to_have_count(rows)
+    assert len(local.scene["error"]["points"]) == 30
+    expect(view.locator("[data-chart='error'] [data-point]")).to_have_count(30)
 
 
 def test_a_slider_by_keys(page: Any, view: Any, local: TileTuner) -> None:
     slider = view.locator("input[data-parameter='stages']")
     slider.focus()
     page.keyboard.press("ArrowRight")
-    local.values = {**local.default.to_dict(), "stages": 6}
+    local.values = {"stages": 6}
     check(view, local)
-    assert slider.get_attribute("aria-valuetext") == "6"
-    second = page.locator(".wb-tiles").nth(1)
-    check(second, local)
+    expect(slider).to_have_attribute("aria-valuetext", "6")
+    check(page.locator(".wb-tiles").nth(1), local)
     page.keyboard.press("d")
     local.values = local.default
     check(view, local)
 
 
 def test_what_cannot_run_says_so_while_the_slider_moves(page: Any, view: Any, local: TileTuner) -> None:
-    refused = {**local.default.to_dict(), "tile_n": 128}
-    local.values = refused
+    local.values = {"tile_n": 128}
     assert local.refused
     slider = view.locator("input[data-parameter='tile_n']")
     slider.focus()
     page.keyboard.press("End")
     check(view, local)
-    assert local.refused in slider.get_attribute("aria-valuetext")
-    assert local.refused in view.locator(
-        ".wb-t-slider:has([data-parameter='tile_n']) .wb-t-refused"
-    ).first.get_attribute("title")
-    assert view.locator("[data-row='here']").count() == 0
+    said = re.compile(re.escape(local.refused))
+    expect(slider).to_have_attribute("aria-valuetext", said)
+    struck = view.locator(".wb-t-slider:has([data-parameter='tile_n']) .wb-t-refused")
+    expect(struck.first).to_have_attribute("title", said)
+    expect(view.locator("[data-row='here']")).to_have_count(0)
+    expect(view.locator(".wb-t-below")).not_to_contain_text("Known when it is compiled")
     page.keyboard.press("d")
     local.values = local.default
     check(view, local)
 
 
 def test_a_row_and_a_point_come_on_screen(page: Any, view: Any, local: TileTuner) -> None:
-    view.get_by_role("button", name="\u00b5s a call").click()
+    header = view.get_by_role("button", name="\u00b5s a call")
+    header.click()
+    expect(view.locator("th[aria-sort='ascending']")).to_have_text(re.compile("\u00b5s a call"))
+    fastest = min(range(len(local.scene["rows"])), key=lambda at: local.scene["rows"][at]["keys"][-3])
     row = view.locator(".wb-t-table tbody tr").first
-    at = int(row.get_attribute("data-config"))
-    local.values = local.scene["rows"][at]["values"]
+    expect(row).to_have_attribute("data-config", str(fastest))
     row.focus()
     page.keyboard.press("Enter")
+    local.values = local.scene["rows"][fastest]["values"]
     check(view, local)
-    chart = view.locator("[data-chart='error'] svg").first
-    chart.focus()
+    view.locator("[data-chart='error'] svg").first.focus()
     page.keyboard.press("ArrowRight")
-    view.locator("[data-chart='error'] .wb-t-card").wait_for()
+    expect(view.locator("[data-chart='error'] .wb-t-card")).to_be_visible()
     page.keyboard.press("Enter")
     first = min(local.scene["error"]["points"], key=lambda point: (point[1], point[2]))[0]
     local.values = local.scene["rows"][first]["values"]
     check(view, local)
-    local.values = local.default
     view.locator(".wb-t-compared").get_by_role("button", name="default").click()
+    local.values = local.default
     check(view, local)
 
 
 def test_a_value_of_an_axis_keeps_its_lines(page: Any, view: Any, local: TileTuner) -> None:
     wanted = [row for row in local.scene["rows"] if row["values"]["tile_n"] == 32]
+    lines, rows = view.locator("[data-line]"), view.locator(".wb-t-table tbody tr")
     value = view.locator("[data-filter='tile_n=32']")
     value.focus()
     page.keyboard.press("Enter")
-    assert value.get_attribute("aria-checked") == "true"
-    assert view.locator("[data-line]").count() == view.locator(".wb-t-table tbody tr").count() == len(wanted)
+    expect(value).to_have_attribute("aria-checked", "true")
+    expect(value).to_be_focused()
+    expect(lines).to_have_count(len(wanted))
+    expect(rows).to_have_count(len(wanted))
     view.get_by_role("button", name="show all").click()
-    assert view.locator("[data-line]").count() == len(local.scene["rows"])
+    expect(lines).to_have_count(len(local.scene["rows"]))
 
 
 def test_bad_input_is_told(page: Any, view: Any, local: TileTuner) -> None:
+    fault = view.locator(".wb-controls .wb-fault")
     box = view.get_by_label("K and N of another router")
     box.fill("4096,<img src=x onerror=alert(1)>")
     page.keyboard.press("Enter")
-    view.locator(".wb-fault", has_text="is no router").wait_for()
+    expect(fault).to_contain_text("is no router")
     tokens = view.get_by_label("Tokens M")
-    tokens.fill("-3")
-    page.keyboard.press("Enter")
-    view.locator(".wb-fault", has_text="m is '-3'").wait_for()
-    tokens.fill("64.5")
-    page.keyboard.press("Enter")
-    view.locator(".wb-fault", has_text="m is 'None'").wait_for()
+    for typed, said in (("-3", "m is '-3'"), ("64.5", "m is '64.5'")):
+        tokens.fill(typed)
+        page.keyboard.press("Enter")
+        expect(fault).to_contain_text(said)
     check(view, local)
-    box.fill("")
     view.get_by_role("radio", name="Attention").click()
-    view.locator(".wb-facts", has_text="64x4K").wait_for()
+    expect(view.locator(".wb-facts")).to_contain_text("64x4K")
+    expect(view.locator("[data-chart='error']")).to_contain_text("nothing of this workload was")
+    expect(view.locator("[data-chart='error'] svg")).to_be_hidden()
+    expect(fault).to_be_hidden()
     view.get_by_role("radio", name="Router").click()
-    local.values = local.default
+    expect(view.locator(".wb-facts")).to_contain_text("M64")
     check(view, local)
 
 
 def test_exports(page: Any, view: Any, tmp_path: Path) -> None:
+    menu = view.get_by_role("button", name="Export")
+
     def export(what: str) -> Path:
-        view.get_by_role("button", name="Export").click()
+        menu.click()
         with page.expect_download() as download:
             view.locator(f"[data-export='{what}']").click()
         path = tmp_path / download.value.suggested_filename
@@ -205,28 +141,73 @@ def test_exports(page: Any, view: Any, tmp_path: Path) -> None:
     assert export("table").read_text().startswith("tile_m,tile_n,stages")
     assert export("svg").read_text().startswith("<svg")
     assert export("png").read_bytes().startswith(b"\x89PNG")
+    menu.click()
+    expect(view.locator("[data-export='table']")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(view.locator("[data-export='code']")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(view.get_by_role("menu")).to_be_hidden()
+    expect(menu).to_be_focused()
 
 
-def test_a_study(page: Any) -> None:
+def test_the_shortcuts_are_listed(page: Any, view: Any) -> None:
+    view.locator("input[data-parameter='stages']").focus()
+    page.keyboard.press("?")
+    card = view.get_by_role("dialog", name="Shortcuts")
+    expect(card).to_contain_text("back to the default")
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+
+
+OUTSIDE = """
+(root) => {
+  const { right } = root.getBoundingClientRect();
+  const scrolled = root.querySelector(".wb-t-scroll");
+  return [...root.querySelectorAll("*")]
+    .filter((node) => node.getBoundingClientRect().right > right + 1 && !scrolled.contains(node.parentElement))
+    .map((node) => `${node.tagName} ${node.getAttribute("class")}: ${node.textContent.slice(0, 40)}`);
+}
+"""
+"""What sticks out of the widget; the table of configurations scrolls."""
+
+
+@pytest.mark.parametrize("width", [600, 1000])
+def test_nothing_sticks_out_of_a_narrow_view(page: Any, view: Any, width: int) -> None:
+    expect(view).not_to_have_class(re.compile("wb-narrow"))
+    page.set_viewport_size({"width": width, "height": 4200})
+    expect(view).to_have_class(re.compile("wb-narrow.*wb-slim.*wb-t-stacked" if width == 600 else "wb-narrow"))
+    until(lambda: view.evaluate(OUTSIDE), lambda found: found == [])
+
+
+def test_a_study(page: Any, gate: Gate) -> None:
     view = page.locator(".wb-tiles").nth(2)
+    counts, words = view.locator(".wb-t-counts"), view.locator(".wb-t-study .wb-hint")
+    gate.let(2)
     view.get_by_role("button", name="Start a study").click()
+    expect(counts).to_contain_text("2 of 6 tried")
     view.get_by_role("button", name="Pause").click()
+    expect(words).to_have_text("pausing after the trial in flight")
+    gate.let(1)
+    expect(words).to_have_text("paused; the GPU is kept")
+    expect(counts).to_contain_text("3 of 6 tried")
+    gate.let(100)
     view.get_by_role("button", name="Resume").click()
-    view.locator(".wb-t-study .wb-hint", has_text="6 trials, measured now (NVIDIA H200)").wait_for(timeout=90_000)
-    assert view.get_by_role("button", name="Apply as the default").is_visible()
-    assert "default" in view.locator(".wb-t-verdict").inner_text()
+    expect(words).to_have_text("6 trials, measured now (NVIDIA H200)")
+    expect(view.get_by_role("button", name="Apply as the default")).to_be_visible()
+    expect(view.locator(".wb-t-verdict")).to_contain_text("default")
 
 
 def test_without_a_gpu_it_says_so(view: Any, local: TileTuner) -> None:
     if not local.session.study.unavailable:
         pytest.skip("there is a GPU here")
-    words = view.locator(".wb-t-study").inner_text()
-    assert "A study needs a GPU" in words
-    assert "30 configurations recorded (NVIDIA H200, 2026-11-30)" in words
-    assert view.get_by_role("button", name="Start a study").count() == 0
+    study = view.locator(".wb-t-study")
+    expect(study).to_contain_text("A study needs a GPU")
+    expect(study).to_contain_text("30 configurations recorded (NVIDIA H200, 2026-11-30)")
+    expect(view.get_by_role("button", name="Start a study")).to_have_count(0)
 
 
 def test_the_static_picture_is_hidden_beside_a_live_view(page: Any) -> None:
     pictures = page.locator("img[alt^='Tile tuner']")
-    assert pictures.count() == 3
-    assert not any(pictures.nth(i).is_visible() for i in range(3))
+    expect(pictures).to_have_count(3)
+    for at in range(3):
+        expect(pictures.nth(at)).to_be_hidden()

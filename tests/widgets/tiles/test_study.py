@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.widgets.tiles.samples import bench, ill_bench, missing_bench, slow_bench
+from tests.waiting import SECONDS
+from tests.widgets.tiles.samples import Gate, bench, ill_bench, missing_bench
 from workbench import TileTuner
 from workbench.errors import InvalidArgument, StudyError
 from workbench.records import Store
@@ -19,12 +22,12 @@ def tuner_of(tmp_path: Path, which: object = bench, **settings: object) -> TileT
     return TileTuner("router", **{"m": 64, "most": 12, "bench": which, "store": Store(tmp_path / "store")} | settings)
 
 
-async def until(condition: object, seconds: float = 60) -> None:
-    for _ in range(int(seconds / 0.02)):
-        if condition():  # type: ignore[operator]
-            return
+async def until(condition: Callable[[], object]) -> None:
+    """Let the event loop go on until a condition holds."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
         await asyncio.sleep(0.02)
-    raise AssertionError("it did not come to that")
 
 
 def test_from_start_to_a_default(tmp_path: Path) -> None:
@@ -52,8 +55,14 @@ def test_from_start_to_a_default(tmp_path: Path) -> None:
     assert tuner.time.relative_low <= tuner.time.relative <= tuner.time.relative_high
     assert len(tuner.session.store.rows(kind="timing")) == 40
     assert study["can_apply"]
+    tuner.set_from_view("v", 1, {}, action="apply")
+    assert tuner.frame["fault"] is None
     path = tuner.apply()
     assert path.is_file()
+    assert tuner.frame["study"]["applied"].startswith(f"Wrote {path}")
+    tuner.values = tuner.default
+    assert tuner.frame["study"]["applied"] == ""
+    tuner.values = tuner.best
     table = load_tuned("NVIDIA H200", "router_gemm")
     assert table is not None
     assert table.find(tuner.space.tuned_key()).config == tuner.best.to_dict()
@@ -75,33 +84,36 @@ def test_a_journal_is_shown_again(tmp_path: Path) -> None:
 
 
 def test_pause_resume_cancel_and_go_on(tmp_path: Path) -> None:
-    async def run() -> tuple[int, int, int]:
-        tuner = tuner_of(tmp_path, slow_bench, most=16)
+    gate = Gate(tmp_path / "gate")
+
+    async def run() -> None:
+        tuner = tuner_of(tmp_path, gate.bench, most=16)
         study = tuner.session.study
+        gate.let(2)
         tuner.start()
-        await until(lambda: study.done >= 2)
+        await until(lambda: study.done == 2)  # the third waits at the gate
         tuner.pause()
         assert study.status == "pausing"
+        gate.let(2)
         await until(lambda: study.status == "paused")
-        paused = len(study.trials)
-        await asyncio.sleep(0.3)
-        assert len(study.trials) == paused
+        assert len(study.trials) == 3, "the trial in flight is finished and no other begun"
         with pytest.raises(StudyError, match="open in another process"):
             Study(tuner.space, study.journal, gpu=study.gpu)
         tuner.resume()
-        await until(lambda: len(study.trials) > paused)
+        await until(lambda: study.done == 4)
         tuner.cancel()
+        gate.let(2)
         await tuner.finished()
         assert study.status == "cancelled"
         assert tuner.result is None
-        cancelled = len(study.trials)
+        assert len(study.trials) == 5
+        gate.let(100)
         tuner.start()
         await tuner.finished()
         assert study.status == "finished"
-        return paused, cancelled, len(study.trials)
+        assert len(study.trials) == 16
 
-    paused, cancelled, finished = asyncio.run(run())
-    assert 2 <= paused < cancelled < finished == 16
+    asyncio.run(run())
 
 
 def test_paused_and_gone_on_at_once_loses_no_trial(tmp_path: Path) -> None:

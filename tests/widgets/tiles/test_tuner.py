@@ -22,9 +22,8 @@ from workbench.errors import InvalidArgument, NoGpu, WorkbenchError
 from workbench.records import Environment, Store
 from workbench.tune.resources import resources
 from workbench.tune.spaces import attention_space, router_space
+from workbench.widgets.still import still_html
 from workbench.widgets.tiles.plots import pareto, round_ticks
-from workbench.widgets.tiles.replies import REPLIES
-from workbench.widgets.tiles.svg import static_html
 
 
 @pytest.fixture
@@ -259,9 +258,11 @@ def test_files(empty: Store) -> None:
     tuner = TileTuner("router", m=64, values={"stages": 4}, store=empty)
 
     def ask(what: str) -> dict[str, Any]:
-        found = REPLIES["file"](tuner, {"what": what, "theme": "dark", "view": "v"})
+        found = tuner.replies["file"](tuner, {"what": what, "theme": "dark", "view": "v"})
         assert found is not None
-        return found
+        content, buffers = found
+        assert buffers == []
+        return content
 
     code = ask("code")["text"]
     scope: dict[str, Any] = {}
@@ -275,7 +276,7 @@ def test_files(empty: Store) -> None:
         assert "tensor " in ask("sass")["text"]
     tuner.values = {"stages": 12, "tile_n": 128, "tile_m": 128}
     assert "cannot run" in ask("sass")["problem"]
-    assert "<script" not in static_html(tuner.to_svg(), "<script>", "m")
+    assert "<script" not in still_html(tuner.title, tuner.to_svg(), "<script>", "m")
 
 
 def test_pareto_and_ticks() -> None:

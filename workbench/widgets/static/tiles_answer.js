@@ -2,6 +2,11 @@
 
 import { el, fill, show } from "./dom.js";
 
+// In place of what is not known of the configuration on screen.
+function unknown(state) {
+  return state === "refused" ? "Nothing is compiled for a combination that cannot run." : "Known when it is compiled.";
+}
+
 export class TilesAnswer {
   constructor(link, headings) {
     this.link = link;
@@ -26,11 +31,10 @@ export class TilesAnswer {
       if (kind === "strong") return el("strong", {}, text);
       return kind === "refused" ? el("strong", { className: "wb-t-bad" }, text) : text;
     }), work.problem ? el("span", { className: "wb-t-bad" }, ` ${work.problem}`) : null);
-    this.sentence.dataset.state = work.state;
     const heads = this.headings.map((words, at) => el("th", { scope: "col", className: `wb-tcol-${at}` }, words));
     fill(this.table, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows.map((row) => this.#row(row))));
     this.#limits(limits, work.state);
-    this.#code(code);
+    this.#code(code, work.state);
   }
 
   #row({ key, title, differs, values, cells, mark, words, interval, problem }) {
@@ -46,18 +50,18 @@ export class TilesAnswer {
 
   #limits(limits, state) {
     if (limits.length === 0) {
-      fill(this.limits, el("p", { className: "wb-hint" }, state === "refused" ? "Nothing is compiled for a combination that cannot run." : "Known when it is compiled."));
+      fill(this.limits, el("p", { className: "wb-hint" }, unknown(state)));
       return;
     }
     fill(this.limits, ...limits.map(({ title, allows, share, limiting }) => el("div", { className: `wb-t-limit${limiting ? " wb-t-limiting" : ""}`, title: limiting ? "stops the next CTA" : null },
       el("span", {}, title), el("div", { className: "wb-fbar", "aria-hidden": true }, el("i", { style: { width: `${100 * share}%` } })), el("b", {}, allows))));
   }
 
-  #code(code) {
+  #code(code, state) {
     if (code === null || code.words) {
-      fill(this.code, el("p", { className: "wb-hint" }, code === null ? "Known when it is compiled." : code.words));
+      fill(this.code, el("p", { className: "wb-hint" }, code === null ? unknown(state) : code.words));
       return;
     }
-    fill(this.code, el("dl", {}, ...code.counts.flatMap(([name, number, detail]) => [el("dt", { title: detail || null }, name), el("dd", { title: detail || null }, number, " ", el("span", { className: "wb-muted" }, detail))])));
+    fill(this.code, el("dl", {}, ...code.counts.flatMap(([name, number, detail]) => [el("dt", { title: detail || null }, name), el("dd", {}, number), el("dd", { className: "wb-muted", title: detail || null }, detail)])));
   }
 }

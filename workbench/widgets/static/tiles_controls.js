@@ -6,6 +6,11 @@ import { menu, numberIn, onEnter, row, segmented } from "./fields.js";
 const OWN = "\u0000own";
 const FEW = 2; // values that are offered as buttons instead of a slider
 
+// What is wrong with a study is told beside it, everything else below the settings.
+export function isOfStudy({ field }) {
+  return ["study", "method", "most", "applicable"].includes(field);
+}
+
 // A text that is sent when it is left or Enter is pressed, once.
 function textField(label, placeholder, onChange) {
   const input = el("input", { type: "text", placeholder, "aria-label": label, spellcheck: "false", autocomplete: "off" });
@@ -24,9 +29,12 @@ function textField(label, placeholder, onChange) {
   return { node: input, show: display };
 }
 
-// A whole number; what is typed goes to Python as it is, which says what cannot be.
-function numberField(label, onChange) {
-  const field = textField(label, "", () => onChange(numberIn(field.node)));
+// A whole number; anything else that is typed goes to Python as it is, which says what cannot be.
+export function numberField(label, onChange) {
+  const field = textField(label, "", (text) => {
+    const number = numberIn(field.node);
+    onChange(Number.isInteger(number) ? number : text);
+  });
   field.node.setAttribute("inputmode", "numeric");
   field.node.classList.add("wb-t-number");
   return field;
@@ -37,17 +45,16 @@ export class TilesControls {
     this.link = link;
     this.constants = constants;
     const change = (name) => (value) => link.set({ [name]: value });
-    const whole = (name) => (value) => link.set({ [name]: Number.isInteger(value) ? value : null });
     const truth = (name) => (value) => link.set({ [name]: value === "true" });
     this.operator = segmented("Operator", constants.operators, change("operator"));
     this.cases = menu("Batch", [], (value) => (value === OWN ? this.lengths.node.focus() : link.set({ lengths: value })));
     this.lengths = textField("KV lengths", "64x4K + 2x32K", change("lengths"));
     this.fields = {
       cache: segmented("Cache", constants.caches, change("cache")),
-      group: numberField("Query heads a KV head", whole("group")),
-      kv_heads: numberField("KV heads", whole("kv_heads")),
-      q_len: numberField("Query tokens a request", whole("q_len")),
-      m: numberField("Tokens M", whole("m")),
+      group: numberField("Query heads a KV head", change("group")),
+      kv_heads: numberField("KV heads", change("kv_heads")),
+      q_len: numberField("Query tokens a request", change("q_len")),
+      m: numberField("Tokens M", change("m")),
       terms: segmented("Terms of the weight", [["2", "2"], ["3", "3"]], (value) => link.set({ terms: Number(value) })),
       whole: segmented("Values", [["false", "usual"], ["true", "all"]], truth("whole")),
     };
@@ -90,7 +97,7 @@ export class TilesControls {
       this.key = key;
     }
     for (const each of parameters) this.sliders.get(each.name).show(each);
-    const own = fault && fault.field !== "study" && fault.field !== "applied";
+    const own = fault !== null && !isOfStudy(fault);
     fill(this.fault, own ? fault.text : "");
     show(this.fault, own);
   }

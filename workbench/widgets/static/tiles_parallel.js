@@ -3,7 +3,9 @@
 import { el, fill } from "./dom.js";
 import { svg, place } from "./crossover_axes.js";
 
-const TOP = 26;
+const HEAD = 26;
+const LINE = 14; // between titles in two lines
+const CROWDED = 80; // pixels from axis to axis below which their titles take turns in two lines
 const TALL = 236;
 const BOTTOM = 12;
 const SIDE = 44;
@@ -33,6 +35,8 @@ export class Parallel {
     const names = new Set(scene.columns.map(({ name }) => name));
     for (const name of this.filters.keys()) if (!names.has(name)) this.filters.delete(name);
     this.clear.hidden = this.filters.size === 0;
+    this.crowded = (width - 2 * SIDE) / Math.max(scene.columns.length - 1, 1) < CROWDED;
+    this.top = HEAD + (this.crowded ? LINE : 0);
     place(this.svg, { width, height: TALL, viewBox: `0 0 ${width} ${TALL}` });
     const rows = scene.rows.map((row, at) => [row, at]).filter(([row]) => this.passes(row)).toSorted(([a], [b]) => a.tags.length - b.tags.length || a.shade - b.shade);
     fill(this.lines, ...rows.map(([row, at]) => this.#line(row, at)));
@@ -51,7 +55,7 @@ export class Parallel {
   }
 
   #y(at) {
-    return TOP + (1 - at) * (TALL - TOP - BOTTOM);
+    return this.top + (1 - at) * (TALL - this.top - BOTTOM);
   }
 
   // Between two axes that are known; a gap where a need is not known yet.
@@ -95,7 +99,7 @@ export class Parallel {
       });
       return button;
     });
-    return svg("g", {}, svg("path", { d: `M${x} ${TOP}V${TALL - BOTTOM}`, stroke: theme.muted }), svg("text", { x, y: 12, "text-anchor": "middle", class: "wb-t-axis" }, axis.title), ...ticks);
+    return svg("g", {}, svg("path", { d: `M${x} ${this.top}V${TALL - BOTTOM}`, stroke: theme.muted }), svg("text", { x, y: 12 + (this.crowded && at % 2 ? LINE : 0), "text-anchor": "middle", class: "wb-t-axis" }, axis.title), ...ticks);
   }
 
   #values(name) {

@@ -19,7 +19,9 @@ export class Scatter {
     this.svg.append(this.still, this.mark);
     this.none = el("p", { className: "wb-hint", hidden: true });
     this.card = el("div", { className: "wb-card wb-t-card", hidden: true });
-    this.node = el("section", { className: "wb-t-chart", "data-chart": kind }, el("h4", {}, title, el("span", { className: "wb-muted" }, hint)), this.none, this.svg, this.card);
+    this.plotted = el("div", { className: "wb-plot" }, this.svg, this.card);
+    this.hint = el("span", { className: "wb-muted" }, hint);
+    this.node = el("section", { className: "wb-t-chart", "data-chart": kind }, el("h4", {}, title, this.hint), this.none, this.plotted);
     this.svg.addEventListener("pointermove", (event) => this.#point(this.#nearest(event)));
     this.svg.addEventListener("pointerleave", () => this.#point(null));
     this.svg.addEventListener("blur", () => this.#point(null));
@@ -39,7 +41,9 @@ export class Scatter {
     const { x, y, empty } = this.plot;
     fill(this.none, empty);
     show(this.none, empty !== "");
-    if (empty) return void fill(this.still);
+    show(this.hint, empty === "");
+    show(this.plotted, empty === "");
+    if (empty) return undefined;
     const lines = y.ticks.map(([at, words]) => svg("g", {}, svg("path", { d: `M${LEFT} ${this.#y(at)}H${width}`, stroke: theme.grid }),
       svg("text", { x: LEFT - 6, y: this.#y(at) + 4, "text-anchor": "end" }, words)));
     const ticks = x.ticks.map(([at, words]) => svg("text", { x: this.#x(at), y: TALL - BOTTOM + 15, "text-anchor": "middle" }, words));

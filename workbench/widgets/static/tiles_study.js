@@ -1,24 +1,19 @@
 // A study: what it tries, how far it is, what it found, and the default that comes of it.
 
 import { el, fill, show } from "./dom.js";
-import { numberIn, onEnter, row, segmented } from "./fields.js";
+import { row, segmented } from "./fields.js";
+import { isOfStudy, numberField } from "./tiles_controls.js";
 
 export class TilesStudy {
   constructor(link, constants) {
     this.link = link;
     this.method = segmented("Search", constants.methods.map((name) => [name, name]), (method) => link.set({ method }));
-    this.most = el("input", { type: "text", inputmode: "numeric", className: "wb-t-number", "aria-label": "Configurations to try" });
-    const typed = () => {
-      const most = numberIn(this.most);
-      if (String(most) !== this.shown) link.set({ most: Number.isInteger(most) ? most : null });
-    };
-    this.most.addEventListener("change", typed);
-    onEnter(this.most, typed);
+    this.most = numberField("Configurations to try", (most) => link.set({ most }));
     this.part = segmented("What is tried: anything, or only what could be the default", [["false", "anything"], ["true", "applicable"]], (value) => link.set({ applicable: value === "true" }));
-    this.settings = el("div", { className: "wb-t-plan" }, row("Search", this.method), row("Configurations", { node: this.most }), row("Try", this.part));
+    this.settings = el("div", { className: "wb-t-plan" }, row("Search", this.method), row("Configurations", this.most), row("Try", this.part));
     this.buttons = el("span", { className: "wb-t-actions" });
     this.bar = el("progress", { max: 1, value: 0, "aria-label": "Trials finished" });
-    this.counts = el("span", { className: "wb-muted" });
+    this.counts = el("span", { className: "wb-muted wb-t-counts" });
     this.words = el("p", { className: "wb-hint", role: "status" });
     this.verdict = el("p", { className: "wb-t-verdict" });
     this.apply = el("button", { type: "button", on: { click: () => link.queue({ kind: "act", action: "apply" }) } }, "Apply as the default");
@@ -32,8 +27,7 @@ export class TilesStudy {
     const { actions, share, counts, eta, failed, failures, unavailable, words, verdict, status, total } = study;
     this.method.show(settings.method);
     this.part.show(settings.applicable);
-    this.shown = String(settings.most);
-    if (document.activeElement !== this.most) this.most.value = this.shown;
+    this.most.show(String(settings.most));
     show(this.settings, !unavailable);
     const key = JSON.stringify(actions);
     if (key !== this.key) {
@@ -51,9 +45,10 @@ export class TilesStudy {
     show(this.failures, failures.length > 0);
     fill(this.failures.firstChild, failed);
     fill(this.failures.lastChild, ...failures.map((each) => el("li", {}, each)));
-    const own = fault?.field === "study" || fault?.field === "applied";
-    fill(this.fault, own ? fault.text : "");
-    this.fault.classList.toggle("wb-t-good", fault?.field === "applied");
-    show(this.fault, own);
+    const wrong = fault !== null && isOfStudy(fault);
+    const said = wrong ? fault.text : study.applied;
+    fill(this.fault, said);
+    this.fault.classList.toggle("wb-t-good", !wrong);
+    show(this.fault, said !== "");
   }
 }

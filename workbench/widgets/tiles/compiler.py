@@ -77,6 +77,11 @@ class Compiler:
         """Whether anything is being worked on."""
         return self._task is not None and not self._task.done()
 
+    @property
+    def left(self) -> bool:
+        """Whether anything is yet to be begun."""
+        return bool(self._wanted or self._kernel or self._also or self._batch or self._scan)
+
     def want(self, known: Known, config: Any) -> None:
         """Compile the configuration on screen next; whatever was wanted before is not any more."""
         if self._wanted is not None:
@@ -135,7 +140,7 @@ class Compiler:
             self._task = loop.create_task(self._run())
 
     async def _run(self) -> None:
-        while self._wanted or self._kernel or self._also or self._batch or self._scan:
+        while self.left:
             try:
                 await self._step()
                 self.problem = ""

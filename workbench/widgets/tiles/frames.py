@@ -139,6 +139,7 @@ def study_of(session: Session) -> dict[str, Any]:
         "unavailable": study.unavailable,
         "verdict": words.verdict(known),
         "can_apply": finished,
+        "applied": session.applied,
         "journal": read.path.name if read is not None else "",
     }  # fmt: skip
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
+from workbench.widgets.base import Reply
 from workbench.widgets.tiles.exports import sass_of, table_csv
 
 if TYPE_CHECKING:
     from workbench.widgets.tiles.tuner import TileTuner
-
-Reply: TypeAlias = dict[str, Any] | None
 
 
 def _set(tuner: TileTuner, message: dict[str, Any]) -> Reply:
@@ -36,8 +35,8 @@ def _file(tuner: TileTuner, message: dict[str, Any]) -> Reply:
     try:
         name, mime, content = make[what](message["theme"])
     except WorkbenchError as error:
-        return {"what": what, "problem": str(error)}
-    return {"what": what, "name": name, "mime": mime, "text": content}
+        return {"what": what, "problem": str(error)}, []
+    return {"what": what, "name": name, "mime": mime, "text": content}, []
 
 
 REPLIES: dict[str, Callable[[TileTuner, dict[str, Any]], Reply]] = {"set": _set, "act": _act, "file": _file}

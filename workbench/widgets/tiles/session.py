@@ -12,7 +12,7 @@ from workbench.records import Store, origin_label
 from workbench.tune.resources import Resources
 from workbench.tune.space import Space, Value
 from workbench.widgets.tiles.compiler import Compiler
-from workbench.widgets.tiles.journal import Read, journal_of, read_journal
+from workbench.widgets.tiles.journal import Read, apply_best, journal_of, read_journal
 from workbench.widgets.tiles.known import Known
 from workbench.widgets.tiles.state import SETTINGS, WORK, State
 from workbench.widgets.tiles.study import Plan, StudyRun
@@ -36,6 +36,11 @@ class Session:
         What runs beside.
     **settings
         Of `State`.
+
+    Attributes
+    ----------
+    applied : str
+        What became of the last `apply`, until something is changed.
     """
 
     def __init__(
@@ -44,7 +49,7 @@ class Session:
         self.store, self.study, self.compiler = store or Store(), study, compiler
         self.given = journal
         self.state = State()
-        self.journal_problem = ""
+        self.journal_problem = self.applied = ""
         self.read: Read | None = None
         self._known: dict[tuple[object, ...], Known] = {}
         self.known: Known
@@ -102,6 +107,7 @@ class Session:
         values = with_values(options, self._values_for(known, options), {} if wished is None else wished)
         self.known, self.options = known, options
         self.state = replace(state, values=values)
+        self.applied = ""
         if fresh:
             self._read_journal()
             self._scan()
@@ -157,6 +163,22 @@ class Session:
         if len(configs) < 2:
             raise InvalidArgument("only the default would be tried; allow more configurations.")
         return Plan(space, configs, state.method, self.given, self.store)
+
+    def apply(self, *, force: bool = False) -> Path:
+        """Make the best of the study on screen the default of its GPU and shape; returns the table's file.
+
+        Raises
+        ------
+        InvalidArgument
+            There is no finished study, none of its best could be the default, or none is surely faster.
+        """
+        if self.read is None or self.study.running:
+            raise InvalidArgument(
+                "there is no finished study of this workload here. Measure it on a GPU first, or give journal=."
+            )
+        path = apply_best(self.space, self.read.path, force=force)
+        self.applied = f"Wrote {path}; processes that start from now on use it."
+        return path
 
     def learn(self) -> None:
         """Take what the running study has found since the last look."""

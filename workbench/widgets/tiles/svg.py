@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from typing import Any
 
 from workbench.widgets.colours import FIRST_STEP, THEMES, mix
-from workbench.widgets.schedule.svg_pen import Pen, clean, fit, text_width
+from workbench.widgets.schedule.svg_pen import Pen, fit, text_width
 from workbench.widgets.tiles import words
 from workbench.widgets.tiles.frames import constants, frame_of
 from workbench.widgets.tiles.scene import scene_of
@@ -22,8 +20,6 @@ WIDE = 2.4
 
 BEST = 2
 """Colour class of the best configuration; 0 is the one on screen, ink the default."""
-
-FONT = "Inter, ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 
 
 def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> str:
@@ -46,26 +42,6 @@ def render_svg(session: Session, *, theme: str = "light", width: int = 1100) -> 
     return _Drawing(session, theme, max(width, LEAST_WIDTH)).document()
 
 
-def static_html(svg: str, said: str, mark: str) -> str:
-    """A screen as an HTML image, which needs no script and passes the filters of untrusted notebooks.
-
-    Parameters
-    ----------
-    svg
-        Of `render_svg`.
-    said
-        The screen in words, for who does not see it.
-    mark
-        Class of the element; a live view hides it.
-    """
-    data = base64.b64encode(svg.encode()).decode()
-    note = "Tile tuner as it was when its cell was run. Run the cell again for the live one."
-    return (
-        f'<div class="{mark}"><p><small>{note}</small></p>'
-        f'<img alt="{html.escape(said)}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}"/></div>'
-    )
-
-
 class _Drawing(Pen):
     """Writes one document from top to bottom."""
 
@@ -84,8 +60,8 @@ class _Drawing(Pen):
         said = "".join(run["text"] for run in self.frame["sentence"])
         values = self.frame["parameters"]
         chosen = "  ".join(f"{each['name']} {each['words'][each['at']]}" for each in values)
-        self._paragraph(chosen, 12, self.theme.muted)
-        self._paragraph(said, 15)
+        self.paragraph(chosen, 12, margin=MARGIN, below=11, fill=self.theme.muted)
+        self.paragraph(said, 15, margin=MARGIN, below=11)
         self._compared()
         half = (self.width - 2 * MARGIN - GAP) / 2
         top = self.y
@@ -95,30 +71,11 @@ class _Drawing(Pen):
         self._parallel()
         self._list()
         if verdict := words.verdict(self.session.known):
-            self._paragraph(f"Best against the default: {verdict}", 12)
+            self.paragraph(f"Best against the default: {verdict}", 12, margin=MARGIN, below=11)
         for line in self.frame["footer"]:
             self.text(MARGIN, self.y + 11, fit(line, self.width - 2 * MARGIN, 11), fill=self.theme.muted, size=11)
             self.y += 15
-        height = self.y + MARGIN
-        head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
-            f'height="{height:.0f}" role="img" font-family="{FONT}" font-size="12">'
-        )
-        title = f"<title>Tile tuner, {clean(header)}</title><desc>{clean(said)}</desc>"
-        back = f'<rect width="100%" height="100%" fill="{self.theme.background}"/>'
-        return "\n".join([head, title, back, *self.parts, "</svg>"])
-
-    def _paragraph(self, said: str, size: float, fill: str = "") -> None:
-        line = ""
-        for word in said.split(" "):
-            longer = f"{line} {word}".strip()
-            if text_width(longer, size) > self.width - 2 * MARGIN and line:
-                self.text(MARGIN, self.y + size, line, size=size, fill=fill)
-                self.y += size + 5
-                longer = word
-            line = longer
-        self.text(MARGIN, self.y + size, line, size=size, fill=fill)
-        self.y += size + 11
+        return self.finished(f"Tile tuner, {header}", said, margin=MARGIN)
 
     def _compared(self) -> None:
         """The configuration on screen beside the default and the best."""

@@ -6,58 +6,39 @@ and while a slider moves only a frame of a few kilobytes comes, which redraws th
 
 from __future__ import annotations
 
-import time
-import uuid
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
-from IPython.display import display
 
-from workbench.errors import InvalidArgument, WorkbenchError
+from workbench.errors import InvalidArgument
 from workbench.records import Store
 from workbench.tune.resources import Resources
 from workbench.tune.resources_sass import MachineCode, machine_code
 from workbench.tune.space import Space, Value
-from workbench.tune.study import Result
 from workbench.widgets import assets
+from workbench.widgets.base import setting
 from workbench.widgets.tiles import frames
+from workbench.widgets.tiles.charts import Charts
 from workbench.widgets.tiles.compiler import Compiler
 from workbench.widgets.tiles.exports import as_code
-from workbench.widgets.tiles.journal import apply_best
 from workbench.widgets.tiles.known import Known
 from workbench.widgets.tiles.replies import REPLIES
-from workbench.widgets.tiles.scene import scene_of
 from workbench.widgets.tiles.session import Session
 from workbench.widgets.tiles.study import BenchOf, StudyRun
-from workbench.widgets.tiles.svg import render_svg, static_html
+from workbench.widgets.tiles.study_screen import StudyScreen
+from workbench.widgets.tiles.svg import render_svg
 from workbench.widgets.tiles.times import Time
 
 SCRIPTS = (
-    "dom.js", "link.js", "theme.js", "fields.js", "files.js", "crossover_axes.js", "tiles_controls.js",
-    "tiles_answer.js", "tiles_scatter.js", "tiles_parallel.js", "tiles_table.js", "tiles_study.js", "tiles_files.js",
+    "dom.js", "link.js", "theme.js", "fields.js", "files.js", "shell.js", "crossover_axes.js",
+    "tiles_controls.js", "tiles_answer.js", "tiles_scatter.js", "tiles_parallel.js", "tiles_table.js", "tiles_study.js",
     "tiles.js",
 )  # fmt: skip
 """Files of the browser side, each after those that it imports."""
 
-QUIET_SHARE = 10
-"""While much is found, charts are made anew when so many times the last making have passed."""
 
-
-def _setting(name: str) -> Any:
-    """A property that reads a setting and, when set, changes it and redraws every view."""
-
-    def read(self: TileTuner) -> Any:
-        return getattr(self.session.state, name)
-
-    def write(self: TileTuner, value: Any) -> None:
-        self.change(**{name: value})
-
-    return property(read, write, doc=f"The setting ``{name}``; see :class:`TileTuner`.")
-
-
-class TileTuner(anywidget.AnyWidget):
+class TileTuner(StudyScreen):
     """What each configuration of a kernel needs of an SM, how long it takes, and which one becomes the default.
 
     Parameters
@@ -113,9 +94,10 @@ class TileTuner(anywidget.AnyWidget):
     _esm = assets.module(SCRIPTS)
     _css = assets.text("schedule.css") + assets.text("tiles.css")
 
-    frame = traitlets.Dict().tag(sync=True)
+    title = "Tile tuner"
+    replies = REPLIES
+
     scene = traitlets.Dict().tag(sync=True)
-    constants = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self,
@@ -133,35 +115,26 @@ class TileTuner(anywidget.AnyWidget):
             compiler=Compiler(),
             **{"operator": operator} | settings,
         )
-        self._fault: dict[str, str] | None = None
-        self._number = 0
-        self._ack: dict[str, int] = {}
-        self._mark = f"wb-static-{uuid.uuid4().hex}"
-        self._shown: tuple[int, int] | None = None
-        self._quiet_until = 0.0
-        scene = self._make_scene()
-        super().__init__(
-            constants=frames.constants() | {"picture": self._mark}, scene=scene, frame=self._make_frame(scene)
-        )
+        self._charts = Charts(self.session)
+        super().__init__(frames.constants())
         self.session.compiler.on_found = self._found
         self.session.compiler.on_change = self.redraw
         self.session.study.on_change = self._studied
-        self.on_msg(self._answer)
 
-    operator = _setting("operator")
-    lengths = _setting("lengths")
-    cache = _setting("cache")
-    group = _setting("group")
-    kv_heads = _setting("kv_heads")
-    q_len = _setting("q_len")
-    router = _setting("router")
-    m = _setting("m")
-    terms = _setting("terms")
-    gpu = _setting("gpu")
-    whole = _setting("whole")
-    method = _setting("method")
-    most = _setting("most")
-    applicable = _setting("applicable")
+    operator = setting("operator")
+    lengths = setting("lengths")
+    cache = setting("cache")
+    group = setting("group")
+    kv_heads = setting("kv_heads")
+    q_len = setting("q_len")
+    router = setting("router")
+    m = setting("m")
+    terms = setting("terms")
+    gpu = setting("gpu")
+    whole = setting("whole")
+    method = setting("method")
+    most = setting("most")
+    applicable = setting("applicable")
 
     @property
     def values(self) -> dict[str, Value]:
@@ -217,23 +190,6 @@ class TileTuner(anywidget.AnyWidget):
             raise InvalidArgument(f"there is no machine code: {found.problem}")
         return machine_code(found.kernel)
 
-    @property
-    def result(self) -> Result | None:
-        """The finals of the study on screen; None where there are none."""
-        return self.session.known.result
-
-    def change(self, **changes: Any) -> None:
-        """Change several settings at once, and redraw every view once.
-
-        Raises
-        ------
-        WorkbenchError
-            A value is not allowed; nothing is changed then.
-        """
-        self.session.change(**changes)
-        self._fault = None
-        self.redraw()
-
     def compile_all(self) -> None:
         """Compile every configuration that is listed, beside the notebook."""
         self.session.compile_all()
@@ -242,58 +198,6 @@ class TileTuner(anywidget.AnyWidget):
     async def compiled(self) -> None:
         """Wait until nothing is left to compile or to count: ``await tuner.compiled()``."""
         await self.session.compiler.finished()
-
-    def start(self) -> None:
-        """Measure the configurations of the workload on screen beside the notebook, or go on with it.
-
-        Raises
-        ------
-        NoGpu
-            There is no GPU.
-        InvalidArgument
-            A study runs already, or there is no event loop, as in a plain script.
-        """
-        self.session.study.start(self.session.plan())
-
-    def pause(self) -> None:
-        """Stop after the trial in flight and keep the GPU; `resume` goes on."""
-        self.session.study.pause()
-
-    def resume(self) -> None:
-        """Go on after `pause`."""
-        self.session.study.resume()
-
-    def cancel(self) -> None:
-        """Stop after the trial in flight and let the GPU go; the journal keeps what was finished."""
-        self.session.study.cancel()
-
-    async def finished(self) -> None:
-        """Wait for the study: ``await tuner.finished()``.
-
-        Raises
-        ------
-        InvalidArgument
-            It failed; the message says why.
-        """
-        study = self.session.study
-        await study.finished()
-        if study.status == "failed":
-            raise InvalidArgument(f"the study failed: {study.problem}")
-
-    def apply(self, *, force: bool = False) -> Path:
-        """Make the best of the study on screen the default of its GPU and shape, for processes that start from now on.
-
-        Raises
-        ------
-        InvalidArgument
-            There is no finished study, none of its best could be the default, or none is surely faster.
-        """
-        read = self.session.read
-        if read is None or self.session.study.running:
-            raise InvalidArgument(
-                "there is no finished study of this workload here. Measure it on a GPU first, or give journal=."
-            )
-        return apply_best(self.session.space, read.path, force=force)
 
     def to_svg(self, *, theme: str = "light", width: int = 1100) -> str:
         """The screen as an SVG document."""
@@ -304,87 +208,31 @@ class TileTuner(anywidget.AnyWidget):
         return as_code(self.session.state, self.session.known.default.to_dict())
 
     def redraw(self) -> None:
-        """Send the present screen to every view."""
-        known = self.session.known
+        """Send the present screen to every view; charts only where they have changed."""
         with self.hold_sync():
-            if self._shown != (id(known), known.version) and self._may_draw(known):
-                self.scene = self._make_scene()
-            self.frame = self._make_frame(self.scene)
-
-    def _may_draw(self, known: Known) -> bool:
-        """While a batch or a study brings figure upon figure, charts follow now and then."""
-        busy = self.session.compiler.running or self.session.study.status == "running"
-        same = self._shown is not None and self._shown[0] == id(known)
-        return not (busy and same) or time.monotonic() >= self._quiet_until
-
-    def _make_scene(self) -> dict[str, Any]:
-        known = self.session.known
-        started = time.monotonic()
-        self._shown = id(known), known.version
-        made = {"number": self._number + 1, **scene_of(self.session)}
-        ended = time.monotonic()
-        self._quiet_until = ended + max(0.5, QUIET_SHARE * (ended - started))
-        return made
-
-    def _make_frame(self, scene: dict[str, Any]) -> dict[str, Any]:
-        self._number += 1
-        content = frames.frame_of(self.session, scene, self._fault)
-        return {"number": self._number, "ack": dict(self._ack), **content}
-
-    def _found(self, known: Known, found: list[Resources]) -> None:
-        for each in found:
-            known.add(each)
-        if found and known is self.session.known:
-            self.session.look()
-            self.redraw()
-
-    def _studied(self) -> None:
-        self.session.learn()
-        if self._fault and self._fault["field"] == "study":
-            self._fault = None
-        self.redraw()
-
-    def _answer(self, _: object, message: dict[str, Any], __: list[memoryview]) -> None:
-        """Answer one message of a view."""
-        reply = REPLIES[message["kind"]](self, message)
-        if reply is not None:
-            self.send({"kind": message["kind"], "view": message["view"], **reply})
-
-    def set_from_view(self, view: str, number: int, changes: dict[str, Any], *, action: str = "") -> None:
-        """Change settings, or act, as a view asks; what cannot be is shown in the view in words instead."""
-        self._ack[view] = number
-        field = "study" if action else next(iter(changes), "")
-        actions = {
-            "start": self.start, "pause": self.pause, "resume": self.resume, "cancel": self.cancel,
-            "compile": self.session.compile_all, "stop": self.session.compiler.cancel, "apply": self._apply_from_view,
-        }  # fmt: skip
-        try:
-            self.session.change(**changes)
-            self._fault = None
-            if action:
-                actions[action]()
-        except WorkbenchError as error:
-            self._fault = {"field": field, "text": str(error)}
-        self.redraw()
-
-    def _apply_from_view(self) -> None:
-        path = self.apply()
-        self._fault = {"field": "applied", "text": f"Wrote {path}; processes that start from now on use it."}
-
-    def _ipython_display_(self) -> None:
-        """Show the live widget, and below it a picture for whoever opens the saved notebook without its kernel.
-
-        JupyterLab shows an error in place of a widget whose kernel is gone, whatever else its output holds, so the
-        picture is an output of its own; every live view hides it.
-        """
-        bundle = self._repr_mimebundle_()
-        if bundle is not None:
-            display(bundle[0], metadata=bundle[1], raw=True)  # type: ignore[no-untyped-call]
-        words = self.description
-        display({"text/html": static_html(self.to_svg(), words, self._mark), "text/plain": words}, raw=True)  # type: ignore[no-untyped-call]
+            if self._charts.stale:
+                self.scene = self._charts.make()
+            super().redraw()
 
     @property
     def description(self) -> str:
         """The screen in a sentence or two."""
         words = "".join(run["text"] for run in self.frame["sentence"])
         return f"Tile tuner, {', '.join(self.frame['header'])}. {words}"
+
+    def _first(self) -> dict[str, Any]:
+        return {"scene": self._charts.make(), **super()._first()}
+
+    def _content(self) -> dict[str, Any]:
+        return frames.frame_of(self.session, self._charts.scene, self._fault)
+
+    def _picture(self) -> tuple[str, str]:
+        return self.to_svg(), self.description
+
+    def _found(self, known: Known, found: list[Resources]) -> None:
+        """Needs of some configurations were found, of this workload or of one that was left meanwhile."""
+        for each in found:
+            known.add(each)
+        if found and known is self.session.known:
+            self.session.look()
+            self.redraw()
