@@ -56,7 +56,7 @@ def launch(annotation: str, least: float, mean: float, most: float, clock: float
     return {"annotation": annotation, "metrics": metrics, "units": {CLOCK: unit}}
 
 
-@pytest.mark.parametrize(("clock", "unit"), [(2e9, "cycle/second"), (2.0, "cycle/nsecond")])
+@pytest.mark.parametrize(("clock", "unit"), [(2e9, "cycle/second"), (2.0, "cycle/nsecond"), (2.0, "GHz")])
 def test_agreement_is_of_the_stamped_launch(tmp_path, clock, unit):
     (tmp_path / "timeline-0.npz").write_bytes(timeline().to_npz())
     launches = [
