@@ -6,16 +6,19 @@ import os
 import signal
 import threading
 from collections import Counter
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("distributed")
 
-from tests.tune.fake_bench import GPU, FakeFactory, PerWorkerFactory, small_space
+from tests.tune.fake_bench import GPU, FakeFactory, PerWorkerFactory, small_space, true_us
 from workbench.errors import InvalidArgument, StudyError
-from workbench.tune.cluster import Cluster, _visible
+from workbench.tune.cluster import Cluster, _pass_on, _try, _visible
 from workbench.tune.measure import Effort
 from workbench.tune.study import Study
+from workbench.tune.study_trials import Trial
 
 # Dask's own sockets and loops are closed when the process ends.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -75,6 +78,12 @@ def test_models_of_gpus_are_told_apart(cluster, tmp_path):
             assert {trial.gpu for trial in study.trials.values()} == {gpu}
 
 
+def test_another_cluster_of_this_machine_is_no_hindrance(cluster):
+    with Cluster(gpus=(0,)) as other:
+        assert len(other.workers()) == 1
+        assert len(cluster.workers()) == 2
+
+
 def test_no_scheduler_is_told():
     with pytest.raises(StudyError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
         Cluster("tcp://127.0.0.1:1", wait_s=1)
@@ -87,3 +96,61 @@ def test_ordinals_are_those_that_this_process_sees(monkeypatch):
     assert (_visible(0), _visible(1)) == ("4", "GPU-77")
     with pytest.raises(InvalidArgument, match="leaves 2"):
         _visible(2)
+
+
+@pytest.mark.parametrize("address", ["rubbish", "http://x", ":::"])
+def test_what_is_no_address_is_told(address):
+    with pytest.raises(StudyError, match="no Dask scheduler answers"):
+        Cluster(address)
+
+
+@pytest.mark.parametrize("gpus", [(-1,), (0, 0)])
+def test_what_are_no_gpus(gpus):
+    with pytest.raises(InvalidArgument, match="different numbers from 0"):
+        Cluster(gpus=gpus)
+
+
+class Ended:
+    """A task of Dask that ended so."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def result(self):
+        raise self.error
+
+
+def test_a_configuration_that_takes_workers_with_it_has_crashed():
+    from distributed import KilledWorker
+
+    ended = Ended(KilledWorker("try-1", SimpleNamespace(address="tcp://127.0.0.1:9"), 4))
+    done: Future = Future()
+    _pass_on(ended, done, lambda reason: Trial({"stages": 3}, "crashed", reason))
+    assert done.result().state == "crashed"
+    assert "each worker of the cluster that ran it ended" in done.result().reason
+    turns: Future = Future()
+    _pass_on(ended, turns, None)
+    with pytest.raises(StudyError, match="resume the study"):
+        turns.result()
+
+
+def test_a_scheduler_that_is_gone_is_told():
+    done: Future = Future()
+    _pass_on(Ended(CancelledError()), done, lambda reason: None)
+    with pytest.raises(StudyError, match="the Dask scheduler is gone"):
+        done.result()
+
+
+def test_a_worker_with_several_threads_measures_one_at_a_time(monkeypatch):
+    held: dict = {}
+    monkeypatch.setattr("workbench.tune.cluster._held", held)
+    space, factory = small_space(stages=(3, 4)), FakeFactory()
+    configs = list(space)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            tried = [threads.submit(_try, factory, 60.0, each, configs[0], float("inf"), EFFORT) for each in configs]
+            assert [trial.result().config for trial in tried] == [config.to_dict() for config in configs]
+        assert {trial.result().state for trial in tried} == {"timed"}
+        assert [trial.result().median_us for trial in tried] == pytest.approx(list(map(true_us, configs)), abs=0.01)
+    finally:
+        held["worker"].close()

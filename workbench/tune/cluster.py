@@ -9,8 +9,9 @@ gives the trial that it had in flight to another one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
@@ -66,6 +67,8 @@ class Cluster:
         ``distributed`` is not installed.
     StudyError
         The scheduler does not answer.
+    InvalidArgument
+        `gpus` are not numbers of GPUs.
     """
 
     def __init__(self, address: str | None = None, *, gpus: Sequence[int] = (0,), wait_s: float = 30) -> None:
@@ -76,9 +79,16 @@ class Cluster:
                 "distributed", needed_for="studies on several GPUs", install="pip install 'distributed>=2025.1'"
             ) from None
         self._local: Any = None
+        if address is None and (min(gpus, default=0) < 0 or len(set(gpus)) < len(gpus)):
+            raise InvalidArgument(f"gpus={tuple(gpus)}: give different numbers from 0.")
         if address is None:
             self._local = distributed.SpecCluster(
-                scheduler={"cls": distributed.Scheduler, "options": {"dashboard": False, "host": _HERE, "port": 0}},
+                scheduler={
+                    "cls": distributed.Scheduler,
+                    # Its HTTP server runs without the dashboard too, on a port of its own choice: the usual one may be
+                    # another cluster's.
+                    "options": {"dashboard": False, "dashboard_address": f"{_HERE}:0", "host": _HERE, "port": 0},
+                },
                 workers={
                     f"gpu-{gpu}": {
                         "cls": distributed.Nanny,
@@ -97,7 +107,7 @@ class Cluster:
             address = self._local.scheduler_address
         try:
             self._client: Any = distributed.Client(address, set_as_default=False, timeout=wait_s)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # nobody answers; it is no address
             self.close()
             raise StudyError(
                 f"no Dask scheduler answers at {address}: {error}. Start one, or leave the address out."
@@ -162,8 +172,12 @@ class ClusterPool:
         self.slots = len(where.workers)
 
     def try_config(self, config: Any, default: Any, best: float, effort: Effort) -> Future[Trial]:
-        """Try one configuration on whichever GPU is free."""
-        return self._submit(_try, config, default, best, effort)
+        """Try one configuration on whichever GPU is free; one that takes workers of the cluster with it has crashed."""
+
+        def crashed(reason: str) -> Trial:
+            return Trial(config.to_dict(), "crashed", reason, gpu=self.where.gpu)
+
+        return self._submit(_try, config, default, best, effort, lost=crashed)
 
     def take_turns(self, configs: Sequence[Any], rounds: int) -> Future[Samples]:
         """Sample several in turns, all on one GPU."""
@@ -174,7 +188,10 @@ class ClusterPool:
         about: dict[str, Any] = self._submit(_about).result()
         return about
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def _submit(
+        self, function: Callable[..., Any], *arguments: Any, lost: Callable[[str], Any] | None = None
+    ) -> Future[Any]:
+        """Run a function where there is a GPU; `lost` makes a result of it where every worker that ran it died."""
         task = self._client.submit(
             function,
             self._factory,
@@ -188,7 +205,7 @@ class ClusterPool:
         )
         done: Future[Any] = Future()
         done.set_running_or_notify_cancel()
-        task.add_done_callback(lambda finished: _pass_on(finished, done))
+        task.add_done_callback(lambda finished: _pass_on(finished, done, lost))
         return done
 
 
@@ -202,9 +219,22 @@ def _visible(gpu: int) -> str:
     return seen[gpu]
 
 
-def _pass_on(task: Any, done: Future[Any]) -> None:
+def _pass_on(task: Any, done: Future[Any], lost: Callable[[str], Any] | None) -> None:
+    killed = import_module("distributed").KilledWorker
     try:
         done.set_result(task.result())
+    except killed as error:
+        reason = f"each worker of the cluster that ran it ended: {error}"
+        if lost is None:
+            done.set_exception(StudyError(f"{reason} Start workers, and resume the study."))
+        else:
+            done.set_result(lost(" ".join(reason.split())))
+    except CancelledError:
+        done.set_exception(
+            StudyError(
+                "the Dask scheduler is gone. What is finished is in the journal; start one, and resume the study."
+            )
+        )
     except BaseException as error:  # told where the result is waited for
         done.set_exception(error)
 
@@ -213,26 +243,30 @@ _held: dict[str, Any] = {}
 """The measuring process of this worker of the cluster, and what it measures."""
 
 _holding = threading.Lock()
+"""One call at a time, whatever threads and resources the worker was started with: the process has one GPU."""
 
 
-def _caller(factory: Callable[[], Bench], call_s: float) -> Worker:
+@contextmanager
+def _caller(factory: Callable[[], Bench], call_s: float) -> Iterator[Worker]:
     with _holding:
         if "worker" not in _held:
             _held.update(worker=Worker(factory, call_s=call_s), factory=factory)
         elif _held["factory"] != factory:
             _held["worker"].become(factory)
             _held["factory"] = factory
-        worker: Worker = _held["worker"]
-        return worker
+        yield _held["worker"]
 
 
 def _about(factory: Callable[[], Bench], call_s: float) -> dict[str, Any]:
-    return _caller(factory, call_s).about()
+    with _caller(factory, call_s) as caller:
+        return caller.about()
 
 
 def _try(factory: Callable[[], Bench], call_s: float, config: Any, default: Any, best: float, effort: Effort) -> Trial:
-    return try_config(_caller(factory, call_s), config, default, best=best, effort=effort)
+    with _caller(factory, call_s) as caller:
+        return try_config(caller, config, default, best=best, effort=effort)
 
 
 def _turns(factory: Callable[[], Bench], call_s: float, configs: Sequence[Any], rounds: int) -> Samples:
-    return take_turns(_caller(factory, call_s), configs, rounds)
+    with _caller(factory, call_s) as caller:
+        return take_turns(caller, configs, rounds)

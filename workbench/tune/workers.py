@@ -7,6 +7,7 @@ never ends cannot be stopped from inside: then the process is ended and a fresh 
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import IO, Any, Self
 
-from workbench.errors import WorkbenchError
+from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.tune import workers_child as child
 from workbench.tune.measure import Bench, Samples
 from workbench.tune.study_trials import TrialFailed
@@ -157,6 +158,12 @@ class Worker:
             self._pipe.send(sys.path)
             self._pipe.send(self._factory)
             self._hear(self._pipe)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            self._end()
+            raise InvalidArgument(
+                f"{self._factory!r} cannot be sent to the measuring process: {error}. Give a function or class at the "
+                "top level of a module."
+            ) from None
         except (EOFError, OSError):
             raise WorkbenchError(f"the measuring process could not start: {self._last_words()}.") from None
         return self._pipe
