@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
-from workbench.tables.dispatch import DispatchTable
+from workbench.errors import InvalidArgument, TableError
+from workbench.tables.dispatch import DispatchTable, same_gpu
 from workbench.tables.files import find_table
 
 
@@ -55,6 +57,9 @@ _CLASS_OF_TERMS = {"split3": "fp32"}
 """`router_gemm` asks for "split3" with a weight of three terms."""
 
 
+_same_gpu = lru_cache(maxsize=64)(same_gpu)  # asked at every call of the product
+
+
 def canonical(provider: str, terms: int = 2) -> str:
     """Name of what a record of `provider` measured: "torch" is ``cublas-fp32``; an unknown name stays."""
     return _ARGUMENTS.get((provider, None)) or _ARGUMENTS.get((provider, terms), provider)
@@ -63,7 +68,8 @@ def canonical(provider: str, terms: int = 2) -> str:
 class Dispatch:
     """What ``router_gemm(provider="auto")`` asks: the tables of one GPU.
 
-    Hand it over with ``workbench.ops.router_gemm.providers.use_table(Dispatch(gpu))``.
+    Without more, it asks one's own tables for the GPU that a product runs on. To use others, hand them over with
+    ``workbench.ops.router_gemm.providers.use_table(Dispatch(gpu, tables))``.
 
     Parameters
     ----------
@@ -72,21 +78,44 @@ class Dispatch:
     tables
         Tables to use; None: one's own, looked up by shape and precision class.
     other_gpu
-        Accept given tables of another GPU.
+        Accept tables of another GPU, and products on another GPU than `gpu`.
 
     Raises
     ------
+    InvalidArgument
+        `gpu` is no name, `tables` are no tables, or two of them are of one shape and class.
     TableError
         A given table was measured on another GPU.
     """
 
     def __init__(self, gpu: str, tables: Sequence[DispatchTable] | None = None, *, other_gpu: bool = False) -> None:
-        self.gpu = gpu
+        if not isinstance(gpu, str) or not gpu:
+            raise InvalidArgument(f"gpu is {gpu!r}; give the name of a GPU.")
+        self.gpu, self.other_gpu = gpu, other_gpu
         self._given: dict[tuple[int, int, str], DispatchTable] | None = None
+        for table in tables or ():
+            if not isinstance(table, DispatchTable):
+                raise InvalidArgument(f"a table is a {type(table).__name__}; read it with load_table(path).")
+            table.check(gpu=gpu, k=table.k, n=table.n, other_gpu=other_gpu)
         if tables is not None:
-            for table in tables:
-                table.check(gpu=gpu, k=table.k, n=table.n, other_gpu=other_gpu)
             self._given = {(table.k, table.n, table.precision): table for table in tables}
+            if len(self._given) < len(tables):
+                shapes = ", ".join(f"K {table.k} N {table.n} {table.precision}" for table in tables)
+                raise InvalidArgument(f"two tables are of one shape and precision class: {shapes}. Give one of each.")
+
+    def check(self, gpu: str) -> None:
+        """Refuse another GPU than the one these tables are for.
+
+        Raises
+        ------
+        TableError
+            `gpu` is another one, and `other_gpu` was not set.
+        """
+        if not self.other_gpu and not _same_gpu(gpu, self.gpu):
+            raise TableError(
+                f"the dispatch tables in use are for {self.gpu}, and the product runs on {gpu}. Make tables here with "
+                "`workbench crossover`, or pass other_gpu=True to use these all the same."
+            )
 
     def choose(self, m: int, n: int, k: int, precision: str) -> str | None:
         """The argument `provider` for M rows, or None where no table knows or its provider cannot run here.

@@ -9,7 +9,7 @@ import torch
 from workbench.errors import InvalidArgument
 from workbench.ops.library import define
 from workbench.ops.router_gemm import cuda
-from workbench.ops.router_gemm.checks import check_arguments, check_step
+from workbench.ops.router_gemm.checks import check_apart, check_arguments, check_step
 from workbench.ops.router_gemm.config import RouterConfig
 from workbench.ops.router_gemm.default import default_config
 from workbench.ops.router_gemm.providers import resolve
@@ -70,11 +70,18 @@ def _own(device: torch.device) -> str:
     return "cuda" if device.type == "cuda" and torch.cuda.get_device_capability(device) == _HOPPER else "triton"
 
 
+@lru_cache(maxsize=64)
+def _gpu(device: torch.device) -> str:
+    """Name of a GPU by its driver."""
+    return str(torch.cuda.get_device_name(device))
+
+
 def router_gemm(
     x: torch.Tensor,
     weight: RouterWeight,
     *,
     provider: str = "auto",
+    precision: str | None = None,
     config: RouterConfig | None = None,
     out: torch.Tensor | None = None,
     out_dtype: torch.dtype = torch.float32,
@@ -93,7 +100,11 @@ def router_gemm(
         From :func:`split_router_weight`.
     provider : str
         ``"cuda"``, ``"triton"`` (the terms of the weight), ``"torch"`` (FP32), ``"tf32"``, ``"bf16"`` (the first term
-        alone), or ``"auto"``, which never takes one less precise than the terms of the weight.
+        alone), or ``"auto"``: what the dispatch table of this GPU and shape says, our kernel where there is none and
+        in compiled code (see :func:`workbench.ops.router_gemm.providers.use_table`).
+    precision : str, optional
+        The least precise class of :data:`workbench.ops.router_gemm.providers.PRECISIONS` that ``"auto"`` may take;
+        default: that of the terms of the weight.
     config : RouterConfig, optional
         Of the CUDA kernel; default by M, N and K.
     out : tensor [M, N], optional
@@ -110,19 +121,23 @@ def router_gemm(
         For tensors, providers or configurations outside what is listed here.
     StaleWeight
         The weight changed since it was split.
+    TableError
+        The dispatch table cannot be used.
     """
-    if not isinstance(weight, RouterWeight):
-        raise InvalidArgument(
-            f"weight is a {type(weight).__name__}; split it once with split_router_weight(weight) and give the result."
-        )
     check_arguments(x, weight, out, out_dtype)
+    gpu = None
     if not torch.compiler.is_compiling():
         weight.check_fresh()
+        if out is not None:
+            check_apart(x, out)
+        gpu = _gpu(x.device) if x.is_cuda else None
     experts, hidden = weight.shape
+    if precision is not None and provider != "auto":
+        raise InvalidArgument(f"precision is for provider 'auto'; provider is {provider!r}. Leave one of them out.")
     if provider == "auto" and config is not None:
         provider = "cuda"
-    precision = "split" if weight.num_terms == 2 else "split3"
-    provider = resolve(provider, x.shape[0], experts, hidden, precision, own=_own(x.device))
+    limit = precision or ("split" if weight.num_terms == 2 else "split3")
+    provider = resolve(provider, x.shape[0], experts, hidden, limit, own=_own(x.device), gpu=gpu)
     if config is not None and provider != "cuda":
         raise InvalidArgument(f"config is for provider 'cuda'; provider is {provider!r}. Leave one of them out.")
     if provider == "triton":

@@ -5,14 +5,10 @@ They read shapes, types and strides only, so they take fake tensors too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from workbench.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from workbench.ops.router_gemm.weight import RouterWeight
+from workbench.ops.router_gemm.weight import RouterWeight
 
 ALIGNMENT = 16
 """Bytes that one copy of the kernel moves."""
@@ -28,6 +24,12 @@ def check_arguments(x: torch.Tensor, weight: RouterWeight, out: torch.Tensor | N
     InvalidArgument
         With what was given and what is allowed.
     """
+    if not isinstance(weight, RouterWeight):
+        raise InvalidArgument(
+            f"weight is a {type(weight).__name__}; split it once with split_router_weight(weight) and give the result."
+        )
+    if isinstance(x, torch.Tensor) and (x.layout != torch.strided or x.is_nested):
+        raise InvalidArgument(f"x is of layout {x.layout}, or nested; give a dense tensor [tokens, hidden].")
     if not isinstance(x, torch.Tensor) or x.ndim != 2 or x.dtype != torch.bfloat16:
         given = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
         raise InvalidArgument(f"x is {given}; give torch.bfloat16 [tokens, hidden].")
@@ -46,12 +48,31 @@ def check_arguments(x: torch.Tensor, weight: RouterWeight, out: torch.Tensor | N
         raise InvalidArgument(f"out_dtype is {out_dtype}; give torch.float32 or torch.bfloat16.")
     if out is None:
         return
+    if not isinstance(out, torch.Tensor):
+        raise InvalidArgument(f"out is a {type(out).__name__}; give a tensor [{x.shape[0]}, {experts}], or none.")
     if out.dtype != out_dtype or out.device != x.device:
         raise InvalidArgument(f"out is {out.dtype} on {out.device}; give {out_dtype} on {x.device}, or set out_dtype.")
     if tuple(out.shape) != (x.shape[0], experts) or not out.is_contiguous():
         raise InvalidArgument(
             f"out has shape {tuple(out.shape)} and strides {out.stride()}; give contiguous [{x.shape[0]}, {experts}]."
         )
+    if out.requires_grad and torch.is_grad_enabled():
+        raise InvalidArgument("out requires a gradient and router_gemm has none; give out.detach(), or leave it out.")
+
+
+def check_apart(x: torch.Tensor, out: torch.Tensor) -> None:
+    """Check that scores are not written over activations that are still to be read. Needs real tensors.
+
+    Raises
+    ------
+    InvalidArgument
+        The two share memory.
+    """
+    if out.numel() == 0:
+        return
+    first, last = x.data_ptr(), x.data_ptr() + ((x.shape[0] - 1) * x.stride(0) + x.shape[1]) * x.element_size()
+    if out.data_ptr() < last and first < out.data_ptr() + out.numel() * out.element_size():
+        raise InvalidArgument("out lies in the memory of x, which is read while out is written; give other memory.")
 
 
 def check_step(x: torch.Tensor) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from workbench.errors import InvalidArgument
+from workbench.tables.providers import Dispatch
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,38 @@ _table: Table | None = None
 
 
 def use_table(table: Table | None) -> None:
-    """Let ``provider="auto"`` go by a table; None goes back to the workbench's own kernels."""
+    """Let ``provider="auto"`` go by a table, such as `workbench.tables.Dispatch`.
+
+    None goes back to what holds from the start: tables of one's own, where `workbench.tables.save_table` puts them, for
+    the GPU that a product runs on.
+
+    Raises
+    ------
+    InvalidArgument
+        It has no method ``choose``.
+    """
     global _table
+    if table is not None and not callable(getattr(table, "choose", None)):
+        raise InvalidArgument(
+            f"table is a {type(table).__name__}, which has no method choose(m, n, k, precision); give a "
+            "workbench.tables.Dispatch, such as Dispatch(gpu, [load_table(path)])."
+        )
     _table = table
 
 
-def resolve(provider: str, m: int, n: int, k: int, precision: str = "split", *, own: str = "cuda") -> str:
+_own_tables = lru_cache(maxsize=64)(Dispatch)
+
+
+def resolve(
+    provider: str,
+    m: int,
+    n: int,
+    k: int,
+    precision: str = "split",
+    *,
+    own: str = "cuda",
+    gpu: str | None = None,
+) -> str:
     """Name the provider that runs a product.
 
     Parameters
@@ -78,22 +106,31 @@ def resolve(provider: str, m: int, n: int, k: int, precision: str = "split", *, 
     own : str
         What ``"auto"`` takes where no table decides: ``"cuda"``, or ``"triton"`` where the CUDA kernel does not run;
         ``"torch"`` instead where neither is precise enough.
+    gpu : str, optional
+        The GPU that the product runs on; None: none, or it is not known, so no table of one's own is asked.
 
     Raises
     ------
     InvalidArgument
         For an unknown provider or precision, or a table that chooses a less precise one.
+    TableError
+        The table in use is for another GPU, or its file is damaged.
     """
     if provider != "auto":
-        if provider not in PROVIDERS:
+        if not isinstance(provider, str) or provider not in PROVIDERS:
             raise InvalidArgument(f"provider is {provider!r}; give auto, {', '.join(PROVIDERS)}.")
         return provider
     if precision not in PRECISIONS:
         raise InvalidArgument(f"precision is {precision!r}; give {', '.join(PRECISIONS)}.")
-    chosen = _table.choose(m, n, k, precision) if _table else None
-    if chosen is None:
+    table = _table
+    if gpu is not None:
+        if isinstance(table, Dispatch):
+            table.check(gpu)
+        table = table or _own_tables(gpu)
+    chosen = table.choose(m, n, k, precision) if table else None
+    if chosen is None or (chosen == "cuda" != own):  # the CUDA kernel does not run there
         return own if _precise_enough(own, precision) else "torch"
-    if chosen not in PROVIDERS:
+    if not isinstance(chosen, str) or chosen not in PROVIDERS:
         raise InvalidArgument(f"the dispatch table chose {chosen!r}; providers are {', '.join(PROVIDERS)}.")
     if not _precise_enough(chosen, precision):
         raise InvalidArgument(

@@ -8,8 +8,11 @@ from typing import Any
 import torch
 
 from workbench.errors import InvalidArgument, MissingDependency
-from workbench.ops.router_gemm.checks import check_arguments
+from workbench.ops.router_gemm.checks import check_apart, check_arguments
 from workbench.ops.router_gemm.weight import RouterWeight
+
+_POWERS = {"tile_m": (16, 256), "tile_n": (16, 256), "block": (16, 256), "warps": (1, 32)}
+"""Smallest and largest of what has to be a power of two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +22,13 @@ class TritonConfig:
     Attributes
     ----------
     tile_m, tile_n : int
-        Tokens and experts of a tile; powers of two, 16 or more.
+        Tokens and experts of a tile; powers of two from 16 to 256.
     block : int
-        Elements of K read at a time; a power of two, 16 or more.
+        Elements of K read at a time; a power of two from 16 to 256.
     promote : int
         After so much of K, accumulators go to FP32 sums; a multiple of ``block``.
     warps, stages : int
-        Warps a program; stages of Triton's software pipeline.
+        Warps a program, a power of two up to 32; stages of Triton's software pipeline, 1 or more.
     """
 
     tile_m: int = 32
@@ -43,10 +46,14 @@ class TritonConfig:
         InvalidArgument
             For a size that Triton does not take.
         """
-        for name in ("tile_m", "tile_n", "block"):
+        if wrong := [name for name, size in vars(self).items() if type(size) is not int]:
+            raise InvalidArgument(f"{wrong[0]} is {getattr(self, wrong[0])!r}; give a whole number.")
+        for name, (low, high) in _POWERS.items():
             size = getattr(self, name)
-            if size < 16 or size & (size - 1):
-                raise InvalidArgument(f"{name} is {size}; give a power of two, 16 or more.")
+            if not low <= size <= high or size & (size - 1):
+                raise InvalidArgument(f"{name} is {size}; give a power of two, {low} or more, at most {high}.")
+        if self.stages < 1:
+            raise InvalidArgument(f"stages is {self.stages}; give 1 or more.")
         if self.promote < self.block or self.promote % self.block:
             raise InvalidArgument(f"promote is {self.promote}; give a multiple of block, which is {self.block}.")
         return self
@@ -76,10 +83,18 @@ def router_gemm_triton(
     InvalidArgument
         For what :func:`workbench.ops.router_gemm` refuses, alignment aside, and for CPU tensors without the interpreter
         or the reverse.
+    StaleWeight
+        The weight changed since it was split.
     MissingDependency
         Without Triton.
     """
     check_arguments(x, weight, out, out_dtype)
+    if not torch.compiler.is_compiling():
+        weight.check_fresh()
+        if out is not None:
+            check_apart(x, out)
+    if config is not None and not isinstance(config, TritonConfig):
+        raise InvalidArgument(f"config is a {type(config).__name__}; give a TritonConfig, or leave it out.")
     (m, k), n, terms = x.shape, weight.shape[0], weight.num_terms
     config = (config or default_triton_config(m, terms)).check()
     kernels, interpreted = _kernels(x.device)

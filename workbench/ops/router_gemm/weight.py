@@ -36,6 +36,8 @@ def _block(terms: torch.Tensor, blocks: torch.Tensor) -> None:
 def _check(weight: torch.Tensor) -> None:
     if not isinstance(weight, torch.Tensor):
         raise InvalidArgument(f"weight is a {type(weight).__name__}; give a torch tensor.")
+    if weight.layout != torch.strided or weight.is_nested:
+        raise InvalidArgument(f"weight is of layout {weight.layout}, or nested; give a dense tensor [experts, hidden].")
     if weight.ndim != 2 or weight.dtype != torch.float32:
         raise InvalidArgument(f"weight is {weight.dtype} {tuple(weight.shape)}; give torch.float32 [experts, hidden].")
     if not weight.is_contiguous():
@@ -117,7 +119,8 @@ class RouterWeight:
     def verify(self, weight: torch.Tensor) -> bool:
         """Whether terms and blocks are those of ``weight``, by its contents; synchronises.
 
-        Sees what :meth:`check_fresh` cannot: changes through ``weight.data`` and of inference tensors.
+        Sees what :meth:`check_fresh` cannot: changes through ``weight.data``, of inference tensors, and a module whose
+        weight is another tensor now, as after ``load_state_dict(..., assign=True)``.
         """
         _check(weight)
         if tuple(weight.shape) != self.shape:
@@ -173,8 +176,9 @@ def split_router_weight(weight: torch.Tensor, rounding: str = "nearest", terms: 
     _check(weight)
     if rounding not in ROUNDINGS:
         raise InvalidArgument(f"rounding is {rounding!r}; give 'nearest' or 'truncate'.")
-    if terms not in (2, 3):
+    if not isinstance(terms, int) or terms not in (2, 3):
         raise InvalidArgument(f"terms is {terms!r}; give 2, or 3 for scores within FP32 rounding.")
-    memory = torch.empty((terms, *weight.shape), dtype=torch.bfloat16, device=weight.device)
-    blocks = memory.new_zeros((-(-weight.shape[1] // BLOCK), terms, weight.shape[0], BLOCK))
+    with torch.inference_mode(False):  # inference tensors could be updated in inference mode only
+        memory = torch.empty((terms, *weight.shape), dtype=torch.bfloat16, device=weight.device)
+        blocks = memory.new_zeros((-(-weight.shape[1] // BLOCK), terms, weight.shape[0], BLOCK))
     return RouterWeight(weight, memory, blocks, rounding).update_(weight)
