@@ -85,6 +85,14 @@ def stages(work: Path, gpu: str) -> Iterator[Stage]:
         (script("benchmarks/router.py", "--store", store, "--write", work / "router.json"),), 100, 300,
     )  # fmt: skip
     yield Stage(
+        "fp32", "cuBLAS FP32 where it errs most: the largest K of the models, 8192 tokens", (
+            command(
+                "bench", "router", "7168,256", "--tokens", "8192", "--providers", "cublas-fp32", "--seed", SEED,
+                "--records", store, "--json", work / "fp32.json",
+            ),
+        ), 20, 60,
+    )  # fmt: skip
+    yield Stage(
         "tuning", "defaults against tuned configurations",
         (script("benchmarks/tuning.py", work / "tuning", "--limit-s", TUNING_S),), TUNING_S + 40, TUNING_S + 120,
     )  # fmt: skip
@@ -119,8 +127,8 @@ def preparation(names: list[str]) -> list[Stage]:
             alone=False,
         ),
         Stage(
-            "warm-up", "what is installed; libraries read, clocks up",
-            (command("doctor"), script("benchmarks/warm_up.py")), 10, 120, alone=False,
+            "warm-up", "libraries read, clocks up",
+            (script("benchmarks/warm_up.py"),), 10, 120, alone=False,
         ),
     ]  # fmt: skip
 
