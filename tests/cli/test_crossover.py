@@ -170,7 +170,14 @@ def test_without_a_gpu_and_without_records_it_says_what_to_add(run):
         (("hy3", "--from-records", "--provider", "nobody"), "by nobody"),
         (("hy3", "--from-records", "--provider", "cublas-bf16"), "no provider is as accurate as 'split'"),
         (("hy3", "--from-records", "--store", "nowhere"), "there is no folder nowhere"),
-        (("hy3", "--from-records", "--width", "2"), "a width between 0 and 1"),
+        (
+            ("hy3", "--from-records", "--provider", "cuda", "--provider", "cdua"),
+            "by cdua; of those asked for, cuda",
+        ),
+        (("hy3", "--from-records", "--width", "2"), "--width is 2.0: Input should be less than 1"),
+        (("hy3", "--from-records", "--width", "nan"), "--width is nan"),
+        (("hy3", "--from-records", "--rounds", "100000"), "--rounds is 100000: Input should be less than or equal"),
+        (("hy3", "--from-records", "--export", "table=x", "--export", "module=./x"), "a file of its own"),
         (("hy3", "--from-records", "--deviation", "-1"), "deviation=-1"),
         (("hy3", "--from-records", "--state", "x"), "--state keeps"),
         (("hy3", "--from-records", "--export", "sglang"), "sglang=FILE"),
@@ -185,3 +192,11 @@ def test_input_that_cannot_be_used(refused, tmp_path, monkeypatch, words, word):
     monkeypatch.chdir(tmp_path)
     assert word in refused("crossover", *words)
     assert not (tmp_path / "x").exists()
+
+
+def test_a_router_that_is_named_twice_is_one(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("crossover", "hy3", "4096,192", "HY3", "--from-records", "--export", "module=router.py", "--json")
+    assert done.code == 0, done
+    (document,) = json.loads(done.out)
+    assert document["model"] == "hy3"

@@ -83,13 +83,34 @@ def test_a_state_of_something_else_is_refused(run, refused, bench, tmp_path):
     assert run("crossover", "64,16", *words).code == 0
     kept = state.read_bytes()
     assert "is of K 64, N 16" in refused("crossover", "128,16", *words)
-    assert "cublas-fp32, cublas-bf16; asked are K 64, N 16 and cublas-fp32" in refused(
+    assert "cublas-fp32, cublas-bf16, on NVIDIA H200; asked are K 64, N 16 and cublas-fp32," in refused(
         "crossover", "64,16", "--provider", "cublas-fp32", "--state", state
     )
     for damaged in (b"", b"{}", b"[]", b"[" * 100_000, kept[:-9], b"\xff"):
         state.write_bytes(damaged)
         assert "is no state of a search" in refused("crossover", "64,16", *words)
         assert state.read_bytes() == damaged
+
+
+def test_a_state_of_another_gpu_is_refused(run, refused, bench, tmp_path, monkeypatch):
+    state = tmp_path / "state.json"
+    words = ("crossover", "64,16", "--precision", "bf16", *PROVIDERS, "--traffic", "even", "--state", state)
+    assert run(*words).code == 0
+    moved = Environment(gpu="NVIDIA H20", date=datetime.date(2026, 12, 1), torch="2.13.0")
+    monkeypatch.setattr(environment, "environment_here", lambda: moved)
+    assert "on NVIDIA H200; asked are K 64, N 16 and cublas-fp32, cublas-bf16, on NVIDIA H20" in refused(*words)
+
+
+def test_a_state_goes_on_under_the_settings_that_are_given(run, bench, tmp_path):
+    """A finished search is narrowed further, and what is printed is what was done."""
+    state = tmp_path / "state.json"
+    words = ("crossover", "64,16", "--precision", "bf16", *PROVIDERS, "--traffic", "even", "--state", state, "--json")
+    (wide,) = json.loads(run(*words, "--width", "0.5").out)
+    (narrow,) = json.loads(run(*words, "--width", "0.01").out)
+    width = [document["crossings"][0]["high"] - document["crossings"][0]["low"] for document in (wide, narrow)]
+    assert width[1] == 1 < width[0]
+    assert "narrowed to 1% of M" in narrow["figures"]
+    assert json.loads(state.read_text())["search"]["settings"]["width"] == 0.01
 
 
 def test_what_cannot_be_measured_here_is_refused(refused, bench):

@@ -139,7 +139,7 @@ def test_threshold_is_the_best_of_all(seed):
 
 def test_threshold_says_what_it_gives_up():
     def block(a, b):
-        return (Block({"a": (a,) * 5, "b": (b,) * 5}),)
+        return (Block({"a": (a,) * 9, "b": (b,) * 9}),)
 
     points = [Point(1, block(1.0, 2.0)), Point(10, block(2.0, 1.0)), Point(100, block(5.0, 9.0))]
     search = CrossoverSearch({"a": "split", "b": "split"}, points=points)

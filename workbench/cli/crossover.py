@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,17 +104,16 @@ def crossover(
     from workbench.tune.crossover import Settings
 
     check_class(precision)
-    shapes = [parse_shape(router) for router in routers]
+    parsed = [parse_shape(router) for router in routers]
+    shapes = list({shape[:2]: shape for shape in reversed(parsed)}.values())[::-1]
     targets = _targets(export or [], len(shapes))
     in_use = SGLANG if sglang is None else read_sglang(sglang)
     if state is not None and (from_records or len(shapes) > 1):
         raise InvalidArgument("--state keeps the measurement of one shape. Give one router, and no --from-records.")
     try:
         settings = Settings(width=width, rounds=rounds)
-    except ValueError:
-        raise InvalidArgument(
-            f"--width {width}, --rounds {rounds}: give a width between 0 and 1, 5 rounds or more."
-        ) from None
+    except InvalidArgument as error:
+        raise InvalidArgument(f"--{error}") from None
     weighted = _traffic(traffic, mixed, max_batch, kv_capacity, prefill_budget)
     from workbench.cli import crossover_run as runs
 
@@ -169,8 +169,11 @@ def _targets(export: list[str], shapes: int) -> list[tuple[str, Path]]:
             raise InvalidArgument(f"--export {word}: give {', '.join(f'{kind}=FILE' for kind in EXPORTS)}.")
         if kind == "table" and shapes > 1:
             raise InvalidArgument(f"--export {word}: a table is of one shape. Give one router, or --save.")
-        check_writable(Path(name))
-        targets.append((kind, Path(name)))
+        path = Path(name)
+        check_writable(path)
+        if any(os.path.realpath(path) == os.path.realpath(other) for _, other in targets):
+            raise InvalidArgument(f"--export {word}: another export goes to that file. Give each a file of its own.")
+        targets.append((kind, path))
     return targets
 
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from workbench.cli.files import check_writable, write_whole
 from workbench.errors import InvalidArgument
 from workbench.records import Environment, Store, origin_label
-from workbench.tables import RouterModel, format_sglang
+from workbench.tables import RouterModel, format_sglang, same_gpu
 from workbench.tables.sglang import ThresholdTable
 from workbench.tune.analysis import Analysis, analyse
 from workbench.tune.crossover import CrossoverSearch, Settings
@@ -110,42 +110,43 @@ def measured(
 
     if state is not None:
         check_writable(state)
-    live = LiveRouter(k, n, providers or default_providers())
-    classes = live.classes()
+    live = LiveRouter(k, n, tuple(dict.fromkeys(providers or default_providers())))
+    classes, where = live.classes(), environment_here()
     search = CrossoverSearch(classes, precision=precision, settings=settings)
     if state is not None and state.exists():
-        search = _resumed(state, classes, precision, k, n)
+        search = _resumed(state, search, k, n, where.gpu)
     task = bars.add_task(f"K {k}, N {n}", total=search.progress()[1])
     for _ in steps(search, live.measure):
         done, total = search.progress()
         bars.update(task, completed=done, total=total)
         if state is not None:
-            write_whole(state, _state(search, k, n))
-    where = environment_here()
+            write_whole(state, _state(search, k, n, where.gpu))
     origin = origin_label("measured", gpu=where.gpu, date=where.date)
     words = f"Figures: {origin}, {len(search.points)} M, rounds of all providers interleaved, "
     words += f"brackets narrowed to {settings.width:.0%} of M."
     return Source(search, where, (origin_label("recorded", gpu=where.gpu, date=where.date),), words)
 
 
-def _state(search: CrossoverSearch, k: int, n: int) -> bytes:
-    return json.dumps({"k": k, "n": n, "search": json.loads(search.to_json())}).encode()
+def _state(search: CrossoverSearch, k: int, n: int, gpu: str) -> bytes:
+    return json.dumps({"k": k, "n": n, "gpu": gpu, "search": json.loads(search.to_json())}).encode()
 
 
-def _resumed(path: Path, classes: dict[str, str], precision: str, k: int, n: int) -> CrossoverSearch:
+def _resumed(path: Path, asked: CrossoverSearch, k: int, n: int, gpu: str) -> CrossoverSearch:
+    """What was measured before, under the settings and the precision that are asked for now."""
     try:
         kept = json.loads(path.read_bytes())
         search = CrossoverSearch.from_json(json.dumps(kept["search"]))
-        shape = (kept["k"], kept["n"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        shape, measured_on = (kept["k"], kept["n"]), str(kept["gpu"])
+    except KeyError as error:
+        raise InvalidArgument(f"{path} is no state of a search: it lacks {error}. Name another file.") from None
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"{path} is no state of a search: {error}. Name another file, or remove it.") from None
-    if shape != (k, n) or search.providers != classes:
+    if shape != (k, n) or search.providers != asked.providers or not same_gpu(measured_on, gpu):
         raise InvalidArgument(
-            f"{path} is of K {shape[0]}, N {shape[1]} and {', '.join(search.providers)}; asked are K {k}, N {n} and "
-            f"{', '.join(classes)}. Name another file."
+            f"{path} is of K {shape[0]}, N {shape[1]} and {', '.join(search.providers)}, on {measured_on}; asked are K "
+            f"{k}, N {n} and {', '.join(asked.providers)}, on {gpu}. Name another file."
         )
-    search.precision = precision
-    return search
+    return CrossoverSearch(asked.providers, precision=asked.precision, settings=asked.settings, points=search.points)
 
 
 def analysed(source: Source, k: int, n: int, traffic: Traffic, in_use: ThresholdTable) -> Analysis:

@@ -210,6 +210,8 @@ class DispatchTable(Part):
         try:
             if digest != _digest(document):
                 raise TableError("its content is not what its digest says: it was edited or damaged. Make it again.")
+            if version is None:
+                raise TableError("it does not say its schema_version, so it may mean something else. Make it again.")
             return cls.model_validate_json(json.dumps(document))
         except ValidationError as error:
             fault = error.errors(include_url=False, include_context=False, include_input=False)[0]

@@ -32,7 +32,7 @@ def load_table(path: str | os.PathLike[str]) -> DispatchTable:
     """
     try:
         return DispatchTable.decode(read_limited(Path(path), MAX_TABLE_BYTES))
-    except (RecordError, TableError) as error:
+    except (RecordError, TableError, ValueError) as error:  # ValueError: a NUL in the path
         raise TableError(f"{path}: {error}") from None
 
 
@@ -90,10 +90,16 @@ def find_table(gpu: str, k: int, n: int, precision: str) -> DispatchTable | None
         There is a file, but it is no table or was made for something else.
     """
     path = table_path(gpu, k, n, precision)
-    if not path.exists():
-        return None
+    try:
+        if not path.exists():
+            return None
+    except OSError as error:  # a name that is too long
+        raise TableError(f"{path} cannot be read: {error.strerror or error}.") from None
     table = load_table(path)
-    table.check(gpu=gpu, k=k, n=n)
+    try:
+        table.check(gpu=gpu, k=k, n=n)
+    except TableError as error:
+        raise TableError(f"{path}: {error} Remove the file, or move it where it belongs.") from None
     if table.precision != precision:
         raise TableError(f"{path} holds a table of precision {table.precision!r}. Make it again or rename it.")
     return table

@@ -16,6 +16,7 @@ the likelier one.
 """
 
 from bisect import bisect_right
+from operator import index
 
 GPU = {gpu!r}
 PRECISION = {precision!r}
@@ -32,6 +33,7 @@ def _piece(m, k, n, gpu):
         raise LookupError(f"the table was measured on {{GPU}}, not on {{gpu}}")
     if (k, n) not in TABLES:
         raise LookupError(f"no table for K {{k}}, N {{n}}; there are {{sorted(TABLES)}}")
+    m = index(m)
     if m < 0:
         raise ValueError(f"m is {{m}}; give 0 or more")
     pieces = TABLES[k, n]
@@ -39,7 +41,10 @@ def _piece(m, k, n, gpu):
 
 
 def choose(m, *, k, n, gpu=None):
-    """Name of the implementation for an [m, k] by [n, k] product; LookupError for another GPU or shape."""
+    """Name of the implementation for an [m, k] by [n, k] product, m a whole number.
+
+    LookupError for another shape, or another GPU than GPU, compared letter by letter.
+    """
     return _piece(m, k, n, gpu)[1]
 
 

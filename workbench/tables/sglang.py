@@ -55,7 +55,7 @@ def read_sglang(path: str | Path) -> dict[tuple[int, int], int]:
         It cannot be read, holds no such dict or several, or a number is out of range.
     """
     try:
-        text = read_limited(Path(path), MAX_BYTES).decode()
+        text = read_limited(Path(path), MAX_BYTES).decode("utf-8-sig")
         tree = ast.parse(text)
         found = [_literal(node) for node in ast.walk(tree) if isinstance(node, ast.Dict)]
     except (RecordError, UnicodeDecodeError) as error:

@@ -8,9 +8,12 @@ One's own folder is `workbench.settings.tables_dir`. What is in such a file goes
 from __future__ import annotations
 
 import datetime
+import fcntl
 import json
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -114,7 +117,12 @@ def tuned_path(gpu: str, operator: str) -> Path:
 
 @cache
 def load_tuned(gpu: str, operator: str) -> TunedTable | None:
-    """One's own table, or None where there is none; kept after the first look.
+    """`read_tuned`, kept after the first look."""
+    return read_tuned(gpu, operator)
+
+
+def read_tuned(gpu: str, operator: str) -> TunedTable | None:
+    """One's own table as it is on disk, or None where there is none.
 
     Raises
     ------
@@ -131,6 +139,29 @@ def load_tuned(gpu: str, operator: str) -> TunedTable | None:
     if table.operator != operator or tuned_path(table.gpu, operator) != path:
         raise TableError(f"{path} holds a table of {table.operator} on {table.gpu}. Move it where it belongs.")
     return table
+
+
+@contextmanager
+def tuned_lock(gpu: str, operator: str) -> Iterator[None]:
+    """Hold one's own table of a GPU and an operator, so that between reading and writing it nobody else changes it.
+
+    Raises
+    ------
+    TableError
+        The system refuses, with its reason.
+    """
+    path = tuned_path(gpu, operator)
+    lock = path.with_name(f".{path.name}.lock")  # a file of its own, for the table is replaced and not written into
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("ab")
+    except OSError as error:
+        raise TableError(
+            f"{lock} cannot be written: {error.strerror or error}. Set WORKBENCH_TABLES_DIR to another folder."
+        ) from None
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # gone with the process, however it ends
+        yield
 
 
 def save_tuned(table: TunedTable) -> Path:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -24,41 +25,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import InvalidArgument
 from workbench.tables.precision import allows, check_class
-from workbench.tune.evidence import LEAST_ROUNDS, Block, Point
+from workbench.tune.evidence import Block, Point
 from workbench.tune.intervals import Crossing, Interval, crossings_of, intervals_of
+from workbench.tune.settings import COARSE_GRID, LARGEST_M, Settings
 from workbench.tune.verdicts import Verdict, compare
 
-COARSE_GRID = (
-    1, 2, 4, 8, 16, 17, 32, 33, 48, 64, 65, 96, 128, 129, 192, 256, 257, 384, 512, 513, 768, 1024, 1025, 1536, 2048,
-    2049, 3072, 4096, 4097, 6144, 8192,
-)  # fmt: skip
-"""Rows that are measured first. Tiles of 16 to 128 rows and waves of a power of two step just above these."""
-
-LARGEST_M = 1 << 24
-
-
-class Settings(BaseModel):
-    """How a search decides and when it stops."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    grid: Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST_M)], ...], Field(min_length=1)] = COARSE_GRID
-    """M of the first sweep."""
-    rounds: Annotated[int, Field(ge=LEAST_ROUNDS, le=10_000)] = 15
-    """Interleaved rounds of a point's first measurement; each later one has as many as all before."""
-    looks: Annotated[int, Field(ge=1, le=8)] = 3
-    """Most measurements of one point."""
-    width: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    """A bracket is narrow enough when it is no wider than this share of its lower end, or 1."""
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.01
-    """Differences below this share of the time do not matter."""
-    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    """Confidence of the winner at one point, over all its rivals and looks."""
-    most_points: Annotated[int, Field(ge=1, le=10_000)] = 128
-    """Points after which no bracket is narrowed further."""
-    draws: Annotated[int, Field(ge=200, le=100_000)] = 2000
-    """Bootstrap draws."""
-    seed: Annotated[int, Field(ge=0)] = 0
+__all__ = ["COARSE_GRID", "LARGEST_M", "CrossoverSearch", "Proposal", "Settings"]
 
 
 class Proposal(BaseModel):
@@ -101,6 +73,11 @@ class CrossoverSearch:
         settings: Settings | None = None,
         points: Iterable[Point] = (),
     ) -> None:
+        if not isinstance(providers, Mapping):
+            raise InvalidArgument(
+                f"providers are a {type(providers).__name__}; give the precision class of each by name, such as "
+                "{'cuda': 'split', 'cublas-fp32': 'fp32'}"
+            )
         self.providers = {name: check_class(own) for name, own in providers.items()}
         self.settings = settings or Settings()
         given = list(points)
@@ -146,13 +123,20 @@ class CrossoverSearch:
         InvalidArgument
             Too few samples, unequal numbers of them, values that are no times, or an unknown provider.
         """
-        if unknown := sorted(set(samples_us) - set(self.providers)):
+        try:
+            samples = {name: tuple(map(float, values)) for name, values in samples_us.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise InvalidArgument("samples are no numbers by provider; give {name: [microseconds, ...]}") from None
+        if unknown := sorted(map(str, set(samples) - set(self.providers))):
             raise InvalidArgument(f"samples of {', '.join(unknown)}; this search has {', '.join(self.providers)}")
-        if isinstance(m, bool) or not isinstance(m, int) or not 1 <= m <= LARGEST_M:
+        try:
+            rows = -1 if isinstance(m, bool) else operator.index(m)
+        except TypeError:
+            rows = -1
+        if not 1 <= rows <= LARGEST_M:
             raise InvalidArgument(f"m={m!r}; give a whole number of rows between 1 and {LARGEST_M:,}")
-        block = Block({name: tuple(map(float, values)) for name, values in samples_us.items()}, paired)
-        self._points[m] = self._points.get(m, Point(m)).with_block(block)
-        self._verdicts = {key: verdict for key, verdict in self._verdicts.items() if key[0] != m}
+        self._points[rows] = self._points.get(rows, Point(rows)).with_block(Block(samples, paired))
+        self._verdicts = {key: verdict for key, verdict in self._verdicts.items() if key[0] != rows}
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Comparison of the allowed providers at each M where all were measured, by ascending M."""

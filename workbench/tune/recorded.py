@@ -74,7 +74,7 @@ def recorded_points(
     Raises
     ------
     InvalidArgument
-        There is no figure of that shape on that GPU, or `deviation` is not between 0 and 1.
+        There is no figure of that shape on that GPU, or of one of `providers`, or `deviation` is not between 0 and 1.
 
     Warns
     -----
@@ -99,6 +99,13 @@ def recorded_points(
             chosen[key] = figure
     for (_, name), figure in chosen.items():
         errors[name] += [figure.rel_error] if figure.rel_error is not None else []
+    nothing = f"no record of router_gemm with K {k}, N {n} on {gpu}"
+    remedy = "; `workbench records --operator router_gemm` lists what there is"
+    if lacking := sorted({*(providers or ())} - {name for _, name in chosen}):
+        there = ", ".join(sorted({name for _, name in chosen}))
+        raise InvalidArgument(
+            f"{nothing} by {', '.join(lacking)}" + (f"; of those asked for, {there} has some" if there else "") + remedy
+        )
     designs = {name: known.precision for name, known in ROUTER_PROVIDERS.items()}
     found = {name: class_of(errors[name], designs.get(name)) for _, name in sorted(chosen)}
     for name, own in found.items():
@@ -108,11 +115,7 @@ def recorded_points(
     classes = {name: own for name, own in found.items() if own is not None}
     kept = {key: figure for key, figure in sorted(chosen.items()) if key[1] in classes}
     if not kept:
-        raise InvalidArgument(
-            f"no record of router_gemm with K {k}, N {n} on {gpu}"
-            + (f" by {', '.join(sorted(providers))}" if providers else "")
-            + "; `workbench records --operator router_gemm` lists what there is"
-        )
+        raise InvalidArgument(nothing + remedy)
     figures = list(kept.values())
     return Recorded(
         points=tuple(

@@ -129,8 +129,14 @@ class Curves:
         """
         names = tuple(allowed or self.providers)
         rows = [self.providers.index(name) for name in names]
-        m = np.arange(self.m[0], self.m[-1] + 1)
+        # Between two measured M every log(time) is a line in log(M), so who is the fastest at both ends of a stretch is
+        # so all through it; where two differ, the stretch is halved.
+        m = self.m
         fastest = np.argmin(self.times(m)[rows], axis=0)
+        while (open_at := np.flatnonzero((np.diff(fastest) != 0) & (np.diff(m) > 1))).size:
+            between = (m[open_at] + m[open_at + 1]) // 2
+            fastest = np.insert(fastest, open_at + 1, np.argmin(self.times(between)[rows], axis=0))
+            m = np.insert(m, open_at + 1, between)
         starts = np.flatnonzero(np.diff(fastest)) + 1
         firsts = (0, *(m[starts]).tolist())
         return Choice(firsts, tuple(names[i] for i in (fastest[0], *fastest[starts])), label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from workbench.errors import InvalidArgument
 from workbench.tune.crossover import CrossoverSearch, Proposal
 
 Measure = Callable[[str, int, int], Sequence[float]]
@@ -47,7 +48,19 @@ def steps(search: CrossoverSearch, measure: MeasureTogether) -> Iterator[Proposa
     ------
     Proposal
         What was just measured.
+
+    Raises
+    ------
+    InvalidArgument
+        What it returns is no samples of each provider that was asked for.
     """
     while (proposal := search.next()) is not None:
-        search.add(proposal.m, measure(proposal.providers, proposal.m, proposal.rounds))
+        samples = measure(proposal.providers, proposal.m, proposal.rounds)
+        if not isinstance(samples, Mapping) or set(samples) != set(proposal.providers):
+            given = ", ".join(map(str, samples)) if isinstance(samples, Mapping) else f"a {type(samples).__name__}"
+            raise InvalidArgument(
+                f"the measurement at M = {proposal.m} returned {given or 'nothing'}; return samples of each of "
+                f"{', '.join(proposal.providers)}"
+            )
+        search.add(proposal.m, samples)
         yield proposal

@@ -7,6 +7,7 @@ a prefill brings a chunk of prompt.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -40,11 +41,17 @@ class Traffic:
     calls: Floats
 
     def __post_init__(self) -> None:
-        ascending = self.m.ndim == 1 and self.m.size > 0 and self.m[0] >= 1 and (np.diff(self.m) > 0).all()
-        if not ascending or self.calls.shape != self.m.shape or not (np.isfinite(self.calls) & (self.calls > 0)).all():
+        m, calls = np.asarray(self.m), np.asarray(self.calls)
+        numbers = np.issubdtype(m.dtype, np.integer) and np.issubdtype(calls.dtype, np.number)
+        ascending = numbers and m.ndim == 1 and m.size > 0 and m[0] >= 1 and (np.diff(m) > 0).all()
+        with np.errstate(over="ignore"):
+            finite = numbers and math.isfinite(calls.sum())
+        if not ascending or not finite or calls.shape != m.shape or not (calls > 0).all():
             raise InvalidArgument(
-                f"traffic {self.label!r}: give distinct M from 1 on and a number of calls above 0 each"
+                f"traffic {self.label!r}: give distinct M, whole numbers from 1, ascending, and calls above 0 of each"
             )
+        object.__setattr__(self, "m", m.astype(np.int64, copy=False))
+        object.__setattr__(self, "calls", calls.astype(np.float64, copy=False))
 
     @property
     def weights(self) -> Floats:
@@ -59,10 +66,15 @@ class Traffic:
         Raises
         ------
         InvalidArgument
-            No M has calls, an M is below 1, or a number is negative or not finite.
+            No M has calls, an M is no whole number from 1, or a number is negative or not finite.
         """
-        kept = sorted((m, float(count)) for m, count in calls.items() if count != 0)
-        m, counts = np.array([m for m, _ in kept], np.int64), np.array([count for _, count in kept], np.float64)
+        try:
+            kept = sorted((operator.index(m), float(count)) for m, count in calls.items() if count != 0)
+            m, counts = np.array([m for m, _ in kept], np.int64), np.array([count for _, count in kept], np.float64)
+        except (AttributeError, TypeError, ValueError, OverflowError):
+            raise InvalidArgument(
+                f"traffic {label!r} is {str(calls)[:80]}; give a number of calls by M, such as {{1: 5, 64: 1}}"
+            ) from None
         return cls(label, m, counts)
 
     @classmethod
@@ -123,9 +135,9 @@ class Traffic:
         Raises
         ------
         InvalidArgument
-            Not ``1 <= low <= high <= 1,048,576``.
+            Not whole numbers ``1 <= low <= high <= 1,048,576``.
         """
-        if not 1 <= low <= high <= 1 << 20:
-            raise InvalidArgument(f"low={low}, high={high}; give 1 <= low <= high <= 1,048,576")
+        if not isinstance(low, int) or not isinstance(high, int) or not 1 <= low <= high <= 1 << 20:
+            raise InvalidArgument(f"low={low}, high={high}; give whole numbers 1 <= low <= high <= 1,048,576")
         m = np.arange(low, high + 1, dtype=np.int64)
         return cls(f"as many calls in each octave from {low} to {high:,}", m, np.log2((m + 1) / m))

@@ -6,7 +6,7 @@ import datetime
 from pathlib import Path
 
 from workbench.errors import InvalidArgument
-from workbench.tables.tuned import TunedEntry, TunedTable, load_tuned, save_tuned
+from workbench.tables.tuned import TunedEntry, TunedTable, read_tuned, save_tuned, tuned_lock
 from workbench.tune.space import Space
 from workbench.tune.study import Result, Study, source_digest
 from workbench.tune.study_trials import Finalist
@@ -70,7 +70,8 @@ def apply(study: Study, result: Result, *, sms: int, force: bool = False) -> Pat
         date=datetime.date.today(),
     )
     empty = TunedTable(gpu=study.gpu, sms=sms, operator=study.space.operator)
-    return save_tuned((load_tuned(study.gpu, study.space.operator) or empty).with_entry(entry))
+    with tuned_lock(study.gpu, study.space.operator):  # another notebook may apply a study of its own meanwhile
+        return save_tuned((read_tuned(study.gpu, study.space.operator) or empty).with_entry(entry))
 
 
 def withdraw(space: Space, gpu: str) -> bool:
@@ -81,8 +82,9 @@ def withdraw(space: Space, gpu: str) -> bool:
     TableError
         The table there cannot be read or written.
     """
-    table = load_tuned(gpu, space.operator)
-    if table is None or table.find(space.tuned_key()) is None:
-        return False
-    save_tuned(table.without(space.tuned_key()))
+    with tuned_lock(gpu, space.operator):
+        table = read_tuned(gpu, space.operator)
+        if table is None or table.find(space.tuned_key()) is None:
+            return False
+        save_tuned(table.without(space.tuned_key()))
     return True
