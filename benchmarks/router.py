@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from workbench.gpu.ahead import compile_ahead
+from workbench.gpu.driver import require_gpu
 from workbench.measure import environment
 from workbench.measure.clocks import ClocksUnreadable
 from workbench.measure.compare import Outcome
@@ -124,6 +125,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=numbers, default=TOKENS, metavar="M,...")
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
+    require_gpu()
     digests = environment.source_digests()
     here = environment.environment_here()
     said = {**here.model_dump(mode="json"), "source_digest": digests[OPERATOR, "cuda"]}

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from workbench.gpu import driver
 from workbench.gpu.ahead import compile_ahead
 from workbench.tune.cluster import Cluster
 from workbench.tune.measure_gpu import GpuFactory
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--gpus", type=lambda text: tuple(map(int, text.split(","))), default=(0, 1))
     arguments = parser.parse_args()
+    driver.device(max(arguments.gpus))  # says so where there are fewer
     arguments.out.mkdir(parents=True, exist_ok=True)
     space = attention_space(CASE)
     compile_ahead([space.job(config) for config in space])
