@@ -183,6 +183,10 @@ class LaunchError(WorkbenchError, RuntimeError):
     """A compiled kernel could not be loaded or launched; the message holds the launch and the driver's answer."""
 
 
+class WorkerLost(WorkbenchError, RuntimeError):
+    """A process that did a part of the work ended before it was done."""
+
+
 class CaptureError(WorkbenchError, RuntimeError):
     """A capture with Nsight Compute did not succeed.
 

@@ -24,7 +24,7 @@ def test_processes_give_the_same_numbers(monkeypatch):
 
 def test_a_function_of_a_users_file_stays_in_this_process(monkeypatch, tmp_path):
     monkeypatch.setattr(parallel, "WORTH_IT", 0)
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", None)
+    monkeypatch.setattr(parallel, "spread", None)
     path = tmp_path / "mine.py"
     path.write_text("def f(lengths, heads, ctas, tile):\n    return [[(0, 0, 0, -(-int(lengths[0]) // tile))]]\n")
     policy = load_policy(f"{path}:f", cost_model())

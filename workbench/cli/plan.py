@@ -18,6 +18,7 @@ from rich.table import Table
 from workbench.cli import options
 from workbench.cli.files import check_writable, write_whole
 from workbench.cli.policy import load_policy
+from workbench.cli.progress import stages
 from workbench.errors import InvalidArgument, LengthsError, WorkloadError
 from workbench.report.kernel import Kernel
 from workbench.schedule import DecodePlan, Metrics, plan_decode
@@ -89,14 +90,27 @@ def plan(
         values, label = read_lengths(lengths), lengths
     else:
         trace = read_trace(lengths, skip_bad=skip_bad, rate=rate, seed=seed)
-        steps = simulate(trace, max_batch=max_batch, kv_capacity=kv_capacity, prefill_budget=prefill_budget)
+        with stages() as told:
+            steps = simulate(
+                trace,
+                max_batch=max_batch,
+                kv_capacity=kv_capacity,
+                prefill_budget=prefill_budget,
+                progress=lambda done, total: told("simulating requests", done, total),
+            )
         values = steps.lengths(step).astype(np.int64)
         label = f"step {range(len(steps))[step]:,} of {len(steps):,} {steps.label}"
-    chosen = policy or [*DYNAMIC, *_best_static(values, kernel)]
-    plans = {name: plan_decode(values, policy=load_policy(name, kernel.cost), **kernel.problem) for name in chosen}
+    plans, metrics = {}, {}
+    with stages() as told:
+        if not policy:
+            told("trying static settings", 0, 0)
+        chosen = policy or [*DYNAMIC, *_best_static(values, kernel)]
+        for done, name in enumerate(chosen):
+            told("planning", done, len(chosen))
+            plans[name] = plan_decode(values, policy=load_policy(name, kernel.cost), **kernel.problem)
+            metrics[name] = plans[name].metrics(kernel.cost)
     for target in targets:
         _export(target, next(iter(plans.values())), kernel)
-    metrics = {name: made.metrics(kernel.cost) for name, made in plans.items()}
     if as_json:
         typer.echo(json.dumps(_document(values, label, kernel, metrics), indent=2))
     else:

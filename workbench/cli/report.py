@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from workbench.cli import options
 from workbench.cli.files import check_writable, write_whole
 from workbench.cli.policy import load_policy
+from workbench.cli.progress import stages
 from workbench.errors import InvalidArgument
 
 DYNAMIC = ("balanced", "hpc-ops", "lpt")
@@ -81,7 +78,7 @@ def report(
         raise InvalidArgument("--rate replaces the arrivals of a trace. Give the trace.")
     given = [load_policy(name, kernel.cost) for name in dict.fromkeys(policy or DYNAMIC)]
     requests = sample_trace() if trace is None else read_trace(trace, skip_bad=skip_bad, rate=rate, seed=seed)
-    with _progress() as told:
+    with stages() as told:
         steps = simulate(
             requests,
             max_batch=max_batch,
@@ -126,19 +123,3 @@ def command_line(context: typer.Context) -> str:
             for each in value if isinstance(value, (list, tuple)) else [value]:
                 words += [max(parameter.opts, key=len), str(each)]
     return shlex.join(words)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Progress bars on standard error, one a stage; nothing where that is not a terminal."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bars:
-        tasks: dict[str, Any] = {}
-
-        def told(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done, total=total)
-
-        yield told

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from multiprocessing import active_children, get_context, parent_process
-from multiprocessing.connection import wait
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from workbench.report.workers import spread
 from workbench.schedule import CostModel, Policy
 from workbench.schedule.sweep import Sweep, sweep, sweep_ranges
 from workbench.workloads import DecodeSteps
@@ -56,25 +52,14 @@ def parallel_sweep(
     """
     if jobs == 1 or len(steps) < WORTH_IT or not _can_travel(policies):
         return _here(steps, policies, cost, progress, problem)
+    work = partial(_there, policies=list(policies), cost=cost, problem=problem)
+    starts = range(0, len(steps), TASK)
+    tasks = (steps[start : start + TASK].batches() for start in starts)
     parts: dict[int, Sweep] = {}
-    others = set(active_children())
-    # A fresh interpreter each: a fork would copy the threads' locks of the progress display.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
-        try:
-            with _interrupts_held():
-                tasks = {
-                    pool.submit(_there, *_task(steps[start : start + TASK], policies, cost, problem)): start
-                    for start in range(0, len(steps), TASK)
-                }
-            for task in as_completed(tasks):
-                parts[tasks[task]] = task.result()
-                progress(sum(part.num_steps for part in parts.values()), len(steps))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(active_children()) - others:
-                child.terminate()  # else Ctrl-C would wait for the work that is under way
-            raise
-    return Sweep.join(parts[start] for start in sorted(parts))
+    for number, part in spread(work, ((task.length, task.offsets) for task in tasks), min(jobs, len(starts))):
+        parts[number] = part
+        progress(sum(part.num_steps for part in parts.values()), len(steps))
+    return Sweep.join(parts[number] for number in sorted(parts))
 
 
 def _can_travel(policies: Sequence[Policy]) -> bool:
@@ -83,34 +68,6 @@ def _can_travel(policies: Sequence[Policy]) -> bool:
     except (pickle.PicklingError, AttributeError, TypeError):
         return False
     return True
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; those started here leave it to this one, which ends them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone: a killed parent cannot tell the pool to stop."""
-    parent = parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _task(steps: DecodeSteps, policies: Sequence[Policy], cost: CostModel, problem: dict[str, int]) -> tuple[Any, ...]:
-    """Arguments of `_there`."""
-    batches = steps.batches()
-    return batches.length, batches.offsets, list(policies), cost, problem
 
 
 def _here(
@@ -129,11 +86,12 @@ def _here(
 
 
 def _there(
-    lengths: npt.NDArray[np.int32],
-    offsets: npt.NDArray[np.int64],
+    task: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]],
+    *,
     policies: Sequence[Policy],
     cost: CostModel,
     problem: dict[str, Any],
 ) -> Sweep:
-    """One task, in its own process."""
+    """One task, lengths end to end and where each step begins, in its own process."""
+    lengths, offsets = task
     return sweep(np.split(lengths, offsets[1:-1]), policies=policies, cost=cost, **problem)
