@@ -6,12 +6,12 @@ import asyncio
 import json
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.capture.processes import alive
+from tests.waiting import SECONDS, until
 from workbench import settings
 from workbench.capture import Captured, capture, read_report
 from workbench.errors import CaptureCancelled, InvalidArgument, MissingDependency, ProfilerUnavailable
@@ -74,18 +74,16 @@ def test_process_has_folders_of_its_own(machine, tmp_path):
 
 
 def test_event_loop_stays_free(machine):
-    async def cell() -> tuple[Captured, float]:
-        handle = capture("kernels:scale", metrics=TWO)
-        longest, before = 0.0, time.monotonic()
+    async def cell() -> tuple[Captured, int]:
+        handle, turns = capture("kernels:scale", metrics=TWO), 0
         while not handle.done():
             await asyncio.sleep(0.01)
-            now = time.monotonic()
-            longest, before = max(longest, now - before), now
-        return await handle, longest
+            turns += 1
+        return await handle, turns
 
-    captured, longest = asyncio.run(cell())
+    captured, turns = asyncio.run(cell())
     assert captured.metrics
-    assert longest < 1.0
+    assert turns > 10, "the loop stood still while a capture of a second or more went on"
 
 
 def test_progress_tells_the_stages(machine):
@@ -106,7 +104,7 @@ def test_cancelling_ends_every_process(machine, leftovers):
     wait_for(machine.folder / "children")
     handle.cancel()
     with pytest.raises(CaptureCancelled):
-        handle.result(20)
+        handle.result(SECONDS)
     assert not any(map(alive, (machine.folder / "children").read_text().split()))
     assert leftovers() == []
     assert not settings.records_dir().exists()
@@ -124,7 +122,7 @@ def test_an_interrupted_cell_cancels(machine):
             await waiting
         assert handle.cancelled()
         with pytest.raises(CaptureCancelled):
-            await asyncio.to_thread(handle.result, 20)
+            await asyncio.to_thread(handle.result, SECONDS)
 
     async def handle_of(handle):
         return await handle
@@ -179,7 +177,4 @@ def test_no_nsight(machine, monkeypatch):
 
 
 def wait_for(path) -> None:
-    limit = time.monotonic() + 30
-    while not path.exists() or not path.read_text():
-        assert time.monotonic() < limit, f"{path.name} did not come"
-        time.sleep(0.02)
+    until(lambda: path.exists() and path.read_text())
