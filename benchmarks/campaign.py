@@ -27,7 +27,10 @@ from workbench.gpu import driver  # noqa: E402
 
 CHECKED = ("tests/ops", "tests/gpu")
 FAULTS = "tests/ops/attention_decode/test_gpu_mutants.py"
-TIMED_TESTS = ("tests/measure", "tests/tune", "tests/cli", "tests/notebooks/test_decode_attention.py")
+TIMED_TESTS = (
+    "tests/measure", "tests/tune", "tests/cli/test_bench.py", "tests/cli/test_timeline.py",
+    "tests/notebooks/test_decode_attention.py",
+)  # fmt: skip
 AT_ONCE = 6
 """Processes of tests that share the GPU."""
 
