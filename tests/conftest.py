@@ -20,8 +20,10 @@ from workbench.gpu.driver import probe
 if probe().problem:
     os.environ["TRITON_INTERPRET"] = "1"
 
-# A busy machine is slow, not wrong. What Hypothesis sets by itself on CI machines stays.
-hypothesis.settings.register_profile("workbench", deadline=None)
+# A busy machine is slow, not wrong. What else Hypothesis sets by itself on CI machines stays.
+hypothesis.settings.register_profile(
+    "workbench", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("workbench")
 
 _NO_BROWSER = "no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM to a Chrome executable"

@@ -41,7 +41,7 @@ def test_kernels_of_a_report(file):
     assert "note" not in kernels[2].metrics
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(length=st.integers(0, len(report(LAUNCHES)) - 1))
 def test_a_report_that_is_cut_off_anywhere_is_refused(tmp_path, length):
     path = tmp_path / "cut.ncu-rep"
@@ -61,7 +61,7 @@ def test_why_the_structure_is_checked(tmp_path):
         read_report(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(content=st.binary(max_size=200))
 def test_garbage_is_refused(tmp_path, content):
     path = tmp_path / "garbage.ncu-rep"

@@ -56,7 +56,7 @@ def test_what_is_added_is_found_again(store):
 
 # Not shrunk: every attempt writes files, which takes minutes.
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     max_examples=30,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

@@ -304,7 +304,9 @@ def test_parquet_names_rows(tmp_path: Path) -> None:
         read_trace(path)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
 @given(
     content=st.binary(max_size=80)
     | st.binary(max_size=60).map(lambda junk: HEADER + GOOD + junk)
