@@ -175,8 +175,9 @@ def _step(at: Progress, step: Callable[[int, int], None]) -> None:
 
 
 def _opened(journal: Path) -> Study:
+    """The study in a file, to look at; another process may go on with it meanwhile."""
     about = about_of(journal)
-    return Study(space_from(about["space"]), journal, gpu=str(about["gpu"]))
+    return Study(space_from(about["space"]), journal, gpu=str(about["gpu"]), writable=False)
 
 
 def document(journal: Path) -> dict[str, Any]:

@@ -194,8 +194,10 @@ class Space(ABC):
             if name not in parameters:
                 raise InvalidArgument(f"{self.operator} has no parameter {name!r}; it has {', '.join(parameters)}.")
             kind = type(self.parameters[name][0])
-            several = isinstance(given, Iterable) and not isinstance(given, str)
-            values: tuple[Any, ...] = tuple(map(_plain, given)) if several else (_plain(given),)
+            values: tuple[Any, ...] = (given,)
+            if isinstance(given, Iterable) and not isinstance(given, str):
+                values = tuple(given)
+            values = tuple(map(_plain, values))
             if not values or any(type(value) is not kind for value in values):
                 raise InvalidArgument(
                     f"{name} is {given!r}; give {kind.__name__} values such as {parameters[name][0]}."

@@ -70,11 +70,15 @@ class Study:
         Only these; the journal keeps them. Default: those that it has, or the whole space.
     effort
         How many samples.
+    writable
+        False: the study is only looked at, also while another process goes on with it.
 
     Raises
     ------
     StudyError
-        The journal is open elsewhere, or of another study.
+        The journal is open elsewhere, of another study, or damaged.
+    InvalidArgument
+        As `workbench.tune.study_search.Search`.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Study:
         seed: int = 0,
         configs: Sequence[Any] | None = None,
         effort: Effort | None = None,
+        writable: bool = True,
     ) -> None:
         self.space, self.gpu, self.effort = space, gpu, effort or Effort()
         # An unknown GPU has no default of its own; the architecture is the same, or nothing would run.
@@ -102,13 +107,17 @@ class Study:
             "source": source_digest(space),
             "default": self.default.to_dict(),  # what times are relative to
         }
-        self.journal = Journal(path, about, parameters)
-        if configs is None and (chosen := self.journal.noted("configs")):
-            configs = [space.make(values) for values in chosen]
-        elif configs is not None:
-            self.journal.note("configs", [config.to_dict() for config in configs])
-        self.search = Search(space, method, self.default, seed, configs)
-        self.trials: dict[str, Trial] = {trial.key: trial for trial in self.journal.trials}
+        self.journal = Journal(path, about, parameters, writable=writable)
+        try:
+            if configs is None:
+                self.search = Search(space, method, self.default, seed, self.journal.configs(space))
+            else:
+                self.search = Search(space, method, self.default, seed, configs)
+                self.journal.note("configs", [config.to_dict() for config in configs])
+            self.trials: dict[str, Trial] = {trial.key: trial for trial in self.journal.trials}
+        except BaseException:
+            self.journal.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

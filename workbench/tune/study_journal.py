@@ -9,12 +9,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from workbench.errors import InvalidArgument, MissingDependency, StudyError
-from workbench.tune.space import Value
+from workbench.tune.space import Space, Value
 from workbench.tune.study_trials import Trial
 
 if TYPE_CHECKING:
@@ -53,25 +54,34 @@ class Journal:
         What the study is of; must be the same when it is opened again.
     parameters
         Values of each parameter.
+    writable
+        False: the file is only read, also while another process has it open.
 
     Raises
     ------
     StudyError
-        Another process has the file open, or it holds another study or none.
+        Another process has the file open, it holds another study or none, or it cannot be written.
     MissingDependency
         Optuna is not installed.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], about: Mapping[str, Any], parameters: Mapping[str, Sequence[Value]]
+        self,
+        path: str | os.PathLike[str],
+        about: Mapping[str, Any],
+        parameters: Mapping[str, Sequence[Value]],
+        *,
+        writable: bool = True,
     ) -> None:
         optuna = require_optuna()
         self.path = Path(path)
-        self._lock = _hold(self.path)
+        self._lock = _hold(self.path) if writable else os.open(os.devnull, os.O_RDONLY)
         try:
-            _mend(self.path)
-            self._study = _open(optuna, self.path)
-            self._check(dict(about))
+            with self._writing():
+                if writable:
+                    _mend(self.path)
+                self._study = _open(optuna, self.path, create=writable)
+                self._check(dict(about))
         except BaseException:
             self.close()
             raise
@@ -93,25 +103,72 @@ class Journal:
 
     @property
     def trials(self) -> list[Trial]:
-        """All finished trials, in the order in which they were finished."""
-        return [Trial.from_dict(kept.user_attrs[_TRIAL]) for kept in self._study.get_trials(deepcopy=False)]
+        """All finished trials, in the order in which they were finished.
+
+        Raises
+        ------
+        StudyError
+            One cannot be read.
+        """
+        try:
+            return [Trial.from_dict(kept.user_attrs[_TRIAL]) for kept in self._study.get_trials(deepcopy=False)]
+        except (KeyError, ValueError) as error:
+            raise self._edited("a trial", error) from None
+
+    def configs(self, space: Space) -> list[Any] | None:
+        """The configurations that the study was limited to; None where it was not.
+
+        Raises
+        ------
+        StudyError
+            They are none of the space.
+        """
+        if (noted := self.noted("configs")) is None:
+            return None
+        try:
+            return [space.make(values) for values in noted]
+        except TypeError as error:
+            raise self._edited("configurations", error) from None
 
     def add(self, trial: Trial) -> None:
-        """Keep a trial; when this returns it is on the disk."""
+        """Keep a trial; when this returns it is on the disk.
+
+        Raises
+        ------
+        StudyError
+            The file cannot be written.
+        """
         timed = trial.state == "timed"
-        self._study.add_trial(
-            self._create_trial(
-                state=self._states.COMPLETE if timed else self._states.FAIL,
-                value=trial.relative if timed else None,
-                params={name: trial.config[name] for name in self._distributions},
-                distributions=self._distributions,
-                user_attrs={_TRIAL: trial.to_dict()},
-            )
+        made = self._create_trial(
+            state=self._states.COMPLETE if timed else self._states.FAIL,
+            value=trial.relative if timed else None,
+            params={name: trial.config[name] for name in self._distributions},
+            distributions=self._distributions,
+            user_attrs={_TRIAL: trial.to_dict()},
         )
+        with self._writing():
+            self._study.add_trial(made)
 
     def note(self, name: str, value: Any) -> None:
-        """Keep a value of the whole study, such as a finished round of its finals."""
-        self._study.set_user_attr(name, value)
+        """Keep a value of the whole study, such as a finished round of its finals; raises as `add`."""
+        with self._writing():
+            self._study.set_user_attr(name, value)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What the system refuses, as an error that says what to do; half a line is taken off again."""
+        try:
+            yield
+        except OSError as error:
+            with suppress(OSError):  # of a disk that takes nothing any more; opening the file again mends it
+                _mend(self.path)
+            raise StudyError(
+                f"{self.path} cannot be written: {error.strerror or error}. What was finished before is in it. Make "
+                "room, and resume the study."
+            ) from None
+
+    def _edited(self, what: str, error: Exception) -> StudyError:
+        return StudyError(f"{self.path} holds {what} that cannot be read: {error}. Was it edited? Begin another file.")
 
     def noted(self, name: str) -> Any:
         """What was kept under a name; None where nothing was."""
@@ -142,7 +199,7 @@ def about_of(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not Path(path).is_file():
         raise StudyError(f"there is no file {path}. Give the journal of a study.")
     about = _open(optuna, Path(path), create=False).user_attrs.get(_ABOUT)
-    if not isinstance(about, dict):
+    if not isinstance(about, dict) or not {"space", "gpu"} <= about.keys():
         raise StudyError(f"{path} is no journal of a study of this program.")
     return about
 
@@ -157,7 +214,9 @@ def _open(optuna: ModuleType, path: Path, *, create: bool = True) -> Any:
         if not create:
             return optuna.load_study(study_name=_NAME, storage=storage)
         return optuna.create_study(study_name=_NAME, storage=storage, direction="minimize", load_if_exists=True)
-    except (ValueError, KeyError, TypeError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # Optuna checks nothing that it reads, so anything may go wrong with it
         raise StudyError(f"{path} is no journal of a study: {type(error).__name__}: {error}.") from None
 
 

@@ -12,6 +12,7 @@ from workbench.tune.study_trials import Trial
 
 Method = Literal["grid", "random", "tpe"]
 METHODS: tuple[str, ...] = get_args(Method)
+_SEEDS = 1 << 32
 _MOST_TRIES = 64
 """Suggestions that are invalid or known before one is taken from the list instead."""
 
@@ -36,7 +37,7 @@ class Search:
     Raises
     ------
     InvalidArgument
-        The method is not known.
+        The method is not known, the seed is none, a configuration is not one of the space, or it has none that can run.
     """
 
     def __init__(
@@ -44,6 +45,13 @@ class Search:
     ) -> None:
         if method not in METHODS:
             raise InvalidArgument(f"method {method!r} is not known; give {', '.join(METHODS)}.")
+        if type(seed) is not int or not 0 <= seed < _SEEDS:
+            raise InvalidArgument(f"seed is {seed!r}; give a whole number from 0 to {_SEEDS - 1:,}.")
+        if configs is None and not len(space):
+            raise InvalidArgument(f"no configuration can run {space.workload.case}: {space.refused[0].reason}.")
+        for config in configs or ():
+            if config != default and config not in space:
+                raise InvalidArgument(f"{config} is not in the space, or cannot run. Give configurations of the space.")
         listed = dict.fromkeys([default, *(space if configs is None else configs)])
         self.configs: dict[str, Any] = {key_of(config): config for config in listed}
         self.default_key = key_of(default)
@@ -81,7 +89,7 @@ class Search:
         if self._sampler is None:
             sampler = optuna.samplers.RandomSampler if self._method == "random" else optuna.samplers.TPESampler
             # Another seed after each resumption, so that a sampler does not repeat itself.
-            self._sampler = optuna.create_study(sampler=sampler(seed=self._seed + len(finished)))
+            self._sampler = optuna.create_study(sampler=sampler(seed=(self._seed + len(finished)) % _SEEDS))
         for trial in finished:
             inside = all(trial.config[name] in values for name, values in self._space.parameters.items())
             if trial.key not in self._told and trial.state == "timed" and inside:

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
+from pydantic import TypeAdapter
 
 State = Literal["timed", "compile error", "launch error", "wrong result", "time-out", "crashed"]
 """Timed; or why not. "crashed": the process that ran it ended, or its GPU took no more work afterwards."""
@@ -91,9 +92,19 @@ class Trial:
 
     @classmethod
     def from_dict(cls, said: dict[str, Any]) -> Self:
-        """Undo `to_dict`."""
-        lists = {name: tuple(said[name]) for name in ("samples_us", "beside_us", "throttled")}
-        return cls(**{**said, **lists})
+        """Undo `to_dict`.
+
+        Raises
+        ------
+        ValueError
+            It is no trial.
+        """
+        trial: Self = TypeAdapter(cls).validate_python(said)
+        if (trial.state == "timed") != bool(trial.samples_us and trial.beside_us):
+            raise ValueError(f"{trial.state!r} with {len(trial.samples_us)} and {len(trial.beside_us)} samples")
+        if not all(0 < us < float("inf") for us in (*trial.samples_us, *trial.beside_us)):
+            raise ValueError("samples that are no times")
+        return trial
 
 
 @dataclasses.dataclass(frozen=True)
