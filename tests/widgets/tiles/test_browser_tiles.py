@@ -3,22 +3,78 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from playwright.sync_api import Locator, Page
 
-from tests.browser import expect, until
-from tests.widgets.tiles.samples import Gate
+from tests.browser import ROOT, Lab, expect, jupyter_lab, resize
+from tests.widgets.tiles.samples import Gate, store_of
 from workbench import TileTuner
+from workbench.tune.spaces import router_space
 
 pytestmark = pytest.mark.browser
 
 TIME = 6
 """Cell of a row that has a mark beside it, which says where the time is from."""
 
+SETUP = f"""
+import sys; sys.path.insert(0, {str(ROOT)!r})
+import os, tempfile
+from pathlib import Path
+for name in ("STUDIES", "TABLES", "RECORDS"):
+    os.environ[f"WORKBENCH_{{name}}_DIR"] = tempfile.mkdtemp()
+from tests.widgets.tiles.samples import Gate, store_of
+from workbench.tune.spaces import router_space
+from workbench import TileTuner
+space = router_space(64, 192, 4096)
+store = store_of(Path(tempfile.mkdtemp()), space, space.promising(30))
+tuner = TileTuner("router", store=store)
+tuner
+"""
+STUDY = """
+live = TileTuner("router", m=128, most=6, bench=Gate(Path("gate").resolve()).bench, store=store)
+live
+"""
 
-def check(view: Any, tuner: TileTuner) -> None:
+
+@pytest.fixture
+def local(tmp_path: Path) -> TileTuner:
+    """The tuner of the notebook's first cell; what the comparison on screen needs is compiled."""
+    space = router_space(64, 192, 4096)
+    tuner = TileTuner("router", store=store_of(tmp_path / "store", space, space.promising(30)))
+    for config in (tuner.best, tuner.default):
+        tuner.values = config
+        assert not tuner.resources.problem
+    return tuner
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with jupyter_lab(tmp_path_factory.mktemp("lab"), tiles=[SETUP, "tuner", STUDY]) as running:
+        yield running
+
+
+@pytest.fixture
+def page(lab: Lab) -> Iterator[Page]:
+    """The notebook, run anew: two views of one tuner, and one that has a study to run behind `gate`."""
+    with lab.page("tiles", ".wb-tiles[data-frame] >> nth=2", height=4200) as page:
+        yield page
+
+
+@pytest.fixture
+def view(page: Page) -> Locator:
+    return page.locator(".wb-tiles").first
+
+
+@pytest.fixture
+def gate(lab: Lab) -> Gate:
+    """Of the study's bench."""
+    return Gate(lab.folder / "gate")
+
+
+def check(view: Locator, tuner: TileTuner) -> None:
     """The screen says what this Python object says, once it has caught up."""
     if not tuner.refused:
         assert not tuner.resources.problem
@@ -28,7 +84,7 @@ def check(view: Any, tuner: TileTuner) -> None:
         expect(view.locator(f"[data-row='{row['key']}'] td:not(.wb-tcol-1)")).to_have_text(cells)
 
 
-def test_numbers_are_pythons(view: Any, local: TileTuner) -> None:
+def test_numbers_are_pythons(view: Locator, local: TileTuner) -> None:
     check(view, local)
     rows = len(local.scene["rows"])
     expect(view.locator(".wb-t-table tbody tr")).to_have_count(rows)
@@ -37,7 +93,7 @@ def test_numbers_are_pythons(view: Any, local: TileTuner) -> None:
     expect(view.locator("[data-chart='error'] [data-point]")).to_have_count(30)
 
 
-def test_a_slider_by_keys(page: Any, view: Any, local: TileTuner) -> None:
+def test_a_slider_by_keys(page: Page, view: Locator, local: TileTuner) -> None:
     slider = view.locator("input[data-parameter='stages']")
     slider.focus()
     page.keyboard.press("ArrowRight")
@@ -50,7 +106,7 @@ def test_a_slider_by_keys(page: Any, view: Any, local: TileTuner) -> None:
     check(view, local)
 
 
-def test_what_cannot_run_says_so_while_the_slider_moves(page: Any, view: Any, local: TileTuner) -> None:
+def test_what_cannot_run_says_so_while_the_slider_moves(page: Page, view: Locator, local: TileTuner) -> None:
     local.values = {"tile_n": 128}
     assert local.refused
     slider = view.locator("input[data-parameter='tile_n']")
@@ -68,7 +124,7 @@ def test_what_cannot_run_says_so_while_the_slider_moves(page: Any, view: Any, lo
     check(view, local)
 
 
-def test_a_row_and_a_point_come_on_screen(page: Any, view: Any, local: TileTuner) -> None:
+def test_a_row_and_a_point_come_on_screen(page: Page, view: Locator, local: TileTuner) -> None:
     header = view.get_by_role("button", name="\u00b5s a call")
     header.click()
     expect(view.locator("th[aria-sort='ascending']")).to_have_text(re.compile("\u00b5s a call"))
@@ -91,7 +147,7 @@ def test_a_row_and_a_point_come_on_screen(page: Any, view: Any, local: TileTuner
     check(view, local)
 
 
-def test_a_value_of_an_axis_keeps_its_lines(page: Any, view: Any, local: TileTuner) -> None:
+def test_a_value_of_an_axis_keeps_its_lines(page: Page, view: Locator, local: TileTuner) -> None:
     wanted = [row for row in local.scene["rows"] if row["values"]["tile_n"] == 32]
     lines, rows = view.locator("[data-line]"), view.locator(".wb-t-table tbody tr")
     value = view.locator("[data-filter='tile_n=32']")
@@ -105,7 +161,7 @@ def test_a_value_of_an_axis_keeps_its_lines(page: Any, view: Any, local: TileTun
     expect(lines).to_have_count(len(local.scene["rows"]))
 
 
-def test_bad_input_is_told(page: Any, view: Any, local: TileTuner) -> None:
+def test_bad_input_is_told(page: Page, view: Locator, local: TileTuner) -> None:
     fault = view.locator(".wb-controls .wb-fault")
     box = view.get_by_label("K and N of another router")
     box.fill("4096,<img src=x onerror=alert(1)>")
@@ -127,7 +183,7 @@ def test_bad_input_is_told(page: Any, view: Any, local: TileTuner) -> None:
     check(view, local)
 
 
-def test_exports(page: Any, view: Any, tmp_path: Path) -> None:
+def test_exports(page: Page, view: Locator, tmp_path: Path) -> None:
     menu = view.get_by_role("button", name="Export")
 
     def export(what: str) -> Path:
@@ -150,7 +206,7 @@ def test_exports(page: Any, view: Any, tmp_path: Path) -> None:
     expect(menu).to_be_focused()
 
 
-def test_the_shortcuts_are_listed(page: Any, view: Any) -> None:
+def test_the_shortcuts_are_listed(page: Page, view: Locator) -> None:
     view.locator("input[data-parameter='stages']").focus()
     page.keyboard.press("?")
     card = view.get_by_role("dialog", name="Shortcuts")
@@ -172,14 +228,14 @@ OUTSIDE = """
 
 
 @pytest.mark.parametrize("width", [600, 1000])
-def test_nothing_sticks_out_of_a_narrow_view(page: Any, view: Any, width: int) -> None:
+def test_nothing_sticks_out_of_a_narrow_view(view: Locator, width: int) -> None:
     expect(view).not_to_have_class(re.compile("wb-narrow"))
-    page.set_viewport_size({"width": width, "height": 4200})
+    resize(view, width=width, height=4200)
     expect(view).to_have_class(re.compile("wb-narrow.*wb-slim.*wb-t-stacked" if width == 600 else "wb-narrow"))
-    until(lambda: view.evaluate(OUTSIDE), lambda found: found == [])
+    assert view.evaluate(OUTSIDE) == []
 
 
-def test_a_study(page: Any, gate: Gate) -> None:
+def test_a_study(page: Page, gate: Gate) -> None:
     view = page.locator(".wb-tiles").nth(2)
     counts, words = view.locator(".wb-t-counts"), view.locator(".wb-t-study .wb-hint")
     gate.let(2)
@@ -197,7 +253,7 @@ def test_a_study(page: Any, gate: Gate) -> None:
     expect(view.locator(".wb-t-verdict")).to_contain_text("default")
 
 
-def test_without_a_gpu_it_says_so(view: Any, local: TileTuner) -> None:
+def test_without_a_gpu_it_says_so(view: Locator, local: TileTuner) -> None:
     if not local.session.study.unavailable:
         pytest.skip("there is a GPU here")
     study = view.locator(".wb-t-study")
@@ -206,7 +262,7 @@ def test_without_a_gpu_it_says_so(view: Any, local: TileTuner) -> None:
     expect(view.get_by_role("button", name="Start a study")).to_have_count(0)
 
 
-def test_the_static_picture_is_hidden_beside_a_live_view(page: Any) -> None:
+def test_the_static_picture_is_hidden_beside_a_live_view(page: Page) -> None:
     pictures = page.locator("img[alt^='Tile tuner']")
     expect(pictures).to_have_count(3)
     for at in range(3):
