@@ -21,7 +21,7 @@ from workbench.tables.models import MODELS, RouterModel, parse_shape
 from workbench.tables.module import module_source
 from workbench.tables.precision import CLASSES, allows, check_class, class_of
 from workbench.tables.providers import ROUTER_PROVIDERS, Dispatch, RouterProvider, canonical
-from workbench.tables.sglang import SGLANG, format_sglang, read_sglang, sglang_choice
+from workbench.tables.sglang import SGLANG, check_sglang, format_sglang, read_sglang, sglang_choice
 
 __all__ = [
     "CLASSES",
@@ -39,6 +39,7 @@ __all__ = [
     "allows",
     "canonical",
     "check_class",
+    "check_sglang",
     "class_of",
     "find_table",
     "forget_tables",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from workbench.errors import RecordError, TableError
+from workbench.errors import InvalidArgument, RecordError, TableError
 from workbench.records.files import read_limited
 from workbench.tables.choice import Choice
 
@@ -35,6 +35,24 @@ def sglang_choice(k: int, n: int, table: ThresholdTable = SGLANG, *, below: str 
     return Choice.threshold(below, first, above, f"SGLang's table ({above} from M = {first})")
 
 
+def check_sglang(table: object) -> ThresholdTable:
+    """Return a table that has SGLang's form.
+
+    Raises
+    ------
+    InvalidArgument
+        It is no mapping from (K, N) to an M from 0.
+    """
+    entries = list(table.items()) if isinstance(table, Mapping) else None
+    if entries is None or not all(
+        isinstance(key, tuple) and len(key) == 2 and all(map(_size, (*key, first))) for key, first in entries
+    ):
+        raise InvalidArgument(
+            f"{str(table)[:80]} is no table of SGLang's form; give a dict such as {{(6144, 768): 64}}"
+        )
+    return dict(entries)
+
+
 def format_sglang(table: ThresholdTable) -> str:
     """The table as a Python literal, an entry a line."""
     lines = [f"    ({k}, {n}): {first},\n" for (k, n), first in sorted(table.items())]
@@ -48,6 +66,7 @@ def read_sglang(path: str | Path) -> dict[tuple[int, int], int]:
     ----------
     path
         A file with one dict of that form: alone, assigned to a name, or the value of the only such name among others.
+        An empty one counts where it is the only dict.
 
     Raises
     ------
@@ -62,7 +81,9 @@ def read_sglang(path: str | Path) -> dict[tuple[int, int], int]:
         raise TableError(f"{path}: {error}") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise TableError(f"{path} is not Python: {error}. Give a dict such as {{(6144, 768): 64}}.") from None
-    tables = [table for table in found if table is not None]
+    tables = [table for table in found if table]
+    if not tables and found == [{}]:
+        return {}  # no entry: FP32 always
     if len(tables) != 1:
         raise TableError(f"{path} holds {len(tables)} dicts from (K, N) to M. Give a file with one.")
     return tables[0]
@@ -79,7 +100,7 @@ def _literal(node: ast.Dict) -> dict[tuple[int, int], int] | None:
         if not isinstance(key, tuple) or len(key) != 2 or not all(_size(part) for part in (*key, first)):
             return None
         table[key[0], key[1]] = first
-    return table or None
+    return table
 
 
 def _size(value: object) -> bool:

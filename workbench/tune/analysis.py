@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from workbench.errors import InvalidArgument
 from workbench.records.parts import Environment
-from workbench.tables import SGLANG, Choice, DispatchTable, sglang_choice
+from workbench.tables import SGLANG, Choice, DispatchTable, check_sglang, sglang_choice
 from workbench.tables.sglang import ABOVE, BELOW, ThresholdTable
 from workbench.tune.crossover import CrossoverSearch
 from workbench.tune.regret import Regret, regret
@@ -71,7 +71,7 @@ def analyse(
     Raises
     ------
     InvalidArgument
-        No M was measured for all allowed providers, or no call lies inside those that were.
+        No M was measured for all allowed providers, no call lies inside those that were, or `sglang` is no such table.
     """
     settings = search.settings
     if not search.verdicts():
@@ -79,7 +79,7 @@ def analyse(
             f"no M has figures of all of {', '.join(search.allowed)}; measure them together, or leave one out"
         )
     best = best_choice(search)
-    in_use = sglang_choice(k, n, sglang)
+    in_use = sglang_choice(k, n, check_sglang(sglang))
     fp32 = Choice.always(BELOW, "always FP32")
     notes: list[str] = []
     if lacking := len(search.points) - len(search.verdicts()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.errors import InvalidArgument
 from workbench.tables import Choice, format_sglang
@@ -48,10 +48,8 @@ def sglang_export(session: Session) -> SglangExport:
     """
     shown = session.shown()
     board, rule, shape = shown.board, shown.rule.merged(), session.shape
-    exact = _threshold(rule)
-    first: int | None
-    if exact is not None:
-        first, kept = exact, rule
+    if _has_form(rule):
+        first, kept = None if rule.providers == (BELOW,) else rule.starts[-1], rule
     elif board.fit is not None:
         first, kept = board.fit.first, next(price.rule for price in board.others if price.key == "one")
     else:
@@ -68,11 +66,19 @@ def sglang_export(session: Session) -> SglangExport:
         f"Smallest M by (K, N) that leaves {BELOW}; on {figures.environment.gpu}.",
         f"Figures: {'; '.join(figures.origins)}.",
         f"Traffic: {board.traffic.label}.",
-        f"{shape}: loses {small_us(regret.us)} us a call ({_plain(between(regret))}) to the rule it was made from.",
+        f"{shape}: {_plain(cost_of(regret))} the rule it was made from.",
         *(f"    Cannot be expressed: {words}." for words in lost),
     ]
     head = "".join(f"# {' '.join(line.split())}\n" for line in lines)
     return SglangExport(head + (format_sglang(table) if table else "{}\n"), kept, regret, lost)
+
+
+def cost_of(regret: Regret) -> str:
+    """What the form costs against the rule that it was made from; it may be the cheaper one."""
+    if regret.us >= 0:
+        return f"loses {small_us(regret.us)} \u00b5s a call ({between(regret)}) to"
+    gain = replace(regret, us=-regret.us, low_us=-regret.high_us, high_us=-regret.low_us)
+    return f"gains {small_us(gain.us)} \u00b5s a call ({between(gain)}) on"
 
 
 def as_code(state: State, *, traffic: str) -> str:
@@ -100,13 +106,9 @@ def as_code(state: State, *, traffic: str) -> str:
     return "\n".join([*lines, ")"]) + "\n"
 
 
-def _threshold(rule: Choice) -> int | None:
-    """The M from which a rule leaves FP32, if it has SGLang's form."""
-    if len(rule.providers) == 2 and rule.providers[0] == BELOW:
-        return rule.starts[1]
-    if len(rule.providers) == 1 and rule.providers[0] != BELOW:
-        return 0
-    return None
+def _has_form(rule: Choice) -> bool:
+    """Whether a rule is FP32 up to some M and another provider from there on, or one of the two always."""
+    return len(rule.providers) == 1 or (len(rule.providers) == 2 and rule.providers[0] == BELOW)
 
 
 def _lost(rule: Choice, kept: Choice) -> list[str]:
@@ -122,4 +124,4 @@ def _lost(rule: Choice, kept: Choice) -> list[str]:
 
 
 def _plain(words: str) -> str:
-    return words.replace("\u2212", "-")
+    return words.replace("\u2212", "-").replace("\u00b5", "u")

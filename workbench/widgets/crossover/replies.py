@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.widgets.base import Reply
-from workbench.widgets.crossover.exports import sglang_export
-from workbench.widgets.crossover.words import between, card, small_us
+from workbench.widgets.crossover.exports import cost_of, sglang_export
+from workbench.widgets.crossover.words import card
 
 if TYPE_CHECKING:
     from workbench.widgets.crossover.tuner import CrossoverTuner
@@ -57,8 +57,8 @@ def _sglang(tuner: CrossoverTuner) -> dict[str, Any]:
     made = sglang_export(tuner.session)
     notice: list[str] = []
     if made.lost:
-        cost = f"{small_us(made.regret.us)} \u00b5s a call ({between(made.regret)})"
-        notice = [f"SGLang's dict has one threshold and no names. It loses {cost} to the rule on screen:", *made.lost]
+        cost = cost_of(made.regret)
+        notice = [f"SGLang's dict has one threshold and no names. It {cost} the rule on screen:", *made.lost]
     return _content("sglang_thresholds.py", "text/x-python", made.text, notice)
 
 

@@ -19,6 +19,9 @@ AnyRule: TypeAlias = Choice | Mapping[int, str] | Iterable[Sequence[Any]]
 
 OWN = "your rule"
 
+MOST_PIECES = 1024
+"""Pieces of a rule: a table holds more spans than these and the figures' own boundaries cut."""
+
 
 def pieces_of(given: AnyRule) -> Pieces:
     """A rule as pieces.
@@ -48,6 +51,8 @@ def pieces_of(given: AnyRule) -> Pieces:
     if pairs and pairs[0][0] == 1:
         pairs[0] = (0, pairs[0][1])
     firsts = [first for first, _ in pairs]
+    if len(pairs) > MOST_PIECES:
+        raise InvalidArgument(f"the rule has {len(pairs):,} pieces; give at most {MOST_PIECES:,}")
     inside = bool(firsts) and firsts[0] == 0 and firsts[-1] <= LARGEST
     if not inside or any(a == b for a, b in pairwise(firsts)) or not all(_is_name(n) for _, n in pairs):
         raise InvalidArgument(

@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.errors import InvalidArgument
 from workbench.records import Store
-from workbench.tables import Choice, DispatchTable, parse_shape, read_sglang
+from workbench.tables import Choice, DispatchTable, check_sglang, parse_shape, read_sglang
 from workbench.tables.sglang import ThresholdTable
 from workbench.tune import Traffic, make_table
 from workbench.widgets.crossover.board import Board, Price
@@ -78,7 +78,7 @@ class Session:
         **settings: Any,
     ) -> None:
         self.store = store or Store()
-        self.in_use = read_sglang(in_use) if isinstance(in_use, (str, Path)) else dict(in_use)
+        self.in_use = read_sglang(in_use) if isinstance(in_use, (str, Path)) else check_sglang(in_use)
         self.live = live
         self._sources = {name: TrafficSource(name) for name in (SAMPLE, EVEN)}
         self._figures: dict[tuple[object, ...], Figures] = {}
@@ -128,14 +128,20 @@ class Session:
             changes["traffic"] = source.name
         if changes.get("providers") is not None:
             changes["providers"] = _names(changes["providers"])
-        if changes.get("thresholds") is not None:
-            changes["thresholds"] = self._pieces(changes["thresholds"])
+        thresholds = changes.get("thresholds")
+        named = thresholds if isinstance(thresholds, str) else None
+        if thresholds is not None:
+            changes["thresholds"] = None if named else pieces_of(thresholds)
         state = replace(self.state, **changes)
         if state.figures == LIVE and (changes.keys() & {"router", "figures"}):
             self.live.check(*parse_shape(state.router)[:2])
         before, self._sources = self._sources, sources
         try:
-            self.evaluation = self._evaluate(state, given=set(changes))
+            found = self._evaluate(state, given=set(changes))
+            if named:  # a rule of the board that the other changes lead to
+                state = replace(found.state if found else state, thresholds=_rule_of(found, named))
+                found = self._evaluate(state, given={"thresholds"})
+            self.evaluation = found
         except BaseException:
             self._sources = before
             self.figures()  # a measurement here keeps the precision that stays
@@ -246,18 +252,17 @@ class Session:
     def _traffic(self, state: State) -> Traffic:
         return self._sources[state.traffic].traffic(mixed=state.mixed, max_batch=state.max_batch)
 
-    def _pieces(self, given: Any) -> Pieces:
-        """A rule, or the name of one on the board."""
-        if isinstance(given, str):
-            prices = {price.key: price for price in self.shown().board.others}
-            if given not in prices:
-                raise InvalidArgument(
-                    f"there is no rule {given!r}; give {', '.join(prices)}, or pairs of M and provider."
-                )
-            if prices[given].problem:
-                raise InvalidArgument(f"{prices[given].rule.label} is no rule here: {prices[given].problem}")
-            given = prices[given].rule
-        return pieces_of(given)
+
+def _rule_of(found: Evaluation | None, name: str) -> Pieces:
+    """A rule of the board by its name."""
+    if found is None:
+        raise InvalidArgument(f"nothing was measured yet, so there is no rule {name!r}; give pairs of M and provider.")
+    prices = {price.key: price for price in found.board.others}
+    if name not in prices:
+        raise InvalidArgument(f"there is no rule {name!r}; give {', '.join(prices)}, or pairs of M and provider.")
+    if prices[name].problem:
+        raise InvalidArgument(f"{prices[name].rule.label} is no rule here: {prices[name].problem}")
+    return pieces_of(prices[name].rule)
 
 
 def _names(given: Any) -> tuple[str, ...]:
