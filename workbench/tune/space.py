@@ -194,10 +194,9 @@ class Space(ABC):
             if name not in parameters:
                 raise InvalidArgument(f"{self.operator} has no parameter {name!r}; it has {', '.join(parameters)}.")
             kind = type(self.parameters[name][0])
-            values: tuple[Any, ...] = (given,)
-            if isinstance(given, Iterable) and not isinstance(given, str):
-                values = tuple(given)
-            values = tuple(map(_plain, values))
+            said: Any = given
+            several = isinstance(said, Iterable) and not isinstance(said, str)
+            values = tuple(map(_plain, said if several else (said,)))
             if not values or any(type(value) is not kind for value in values):
                 raise InvalidArgument(
                     f"{name} is {given!r}; give {kind.__name__} values such as {parameters[name][0]}."
