@@ -165,7 +165,9 @@ def main() -> int:
     path = os.pathsep.join(filter(None, (str(ROOT), environment.get("PYTHONPATH"))))
     environment |= {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
     runner = Runner(out, work, arguments.limit_s, environment, ROOT, gpus=status.device_count)
-    return 0 if runner.run(preparation(names), [known[name] for name in known if name in names]) else 1
+    chosen = [stage for name, stage in known.items() if name in names]
+    fitting = [stage.name for stage in chosen if stage.gpus <= runner.gpus]
+    return 0 if runner.run(preparation(fitting), chosen) else 1
 
 
 if __name__ == "__main__":
