@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from workbench.errors import ArrayFileError, InvalidArgument
-from workbench.measure import precision, precision_arms
+from workbench.measure import precision_arms
 from workbench.measure.precision import precision_view
 from workbench.measure.precision_files import load_activations, load_weight
 from workbench.measure.precision_routing import route
@@ -133,8 +133,7 @@ def test_weights_of_scores_that_are_all_0_are_0():
 
 def test_figures_do_not_depend_on_how_many_tokens_are_widened_at_once(monkeypatch):
     whole = precision_view(**given()).to_dict()
-    for module in (precision, precision_arms):
-        monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(precision_arms, "ROWS_AT_ONCE", 7)
     parts = precision_view(**given()).to_dict()
     assert parts["margins"] == whole["margins"]
     for name, arm in parts["arms"].items():

@@ -162,7 +162,7 @@ def crossover(
 
 
 def _targets(export: list[str], shapes: int) -> list[tuple[str, Path]]:
-    targets = []
+    targets: list[tuple[str, Path]] = []
     for word in export:
         kind, _, name = word.partition("=")
         if kind not in EXPORTS or not name:

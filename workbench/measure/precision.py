@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from workbench.errors import InvalidArgument
-from workbench.measure.precision_arms import ARMS, ROWS_AT_ONCE, scores, where_run
+from workbench.measure.precision_arms import ARMS, scores, some_rows, where_run
 from workbench.measure.precision_routing import Routed, check_router, route
 from workbench.ops.router_gemm import router_reference
 from workbench.tables import RouterModel
@@ -182,7 +182,7 @@ def precision_view(
     _check(x, weight, router, bias, weight_bound)
     x, weight = x.detach(), weight.detach()
     bias = bias if bias is None else bias.detach().to(x.device)
-    exact = torch.cat([router_reference(part, weight) for part in x.split(ROWS_AT_ONCE)])
+    exact = torch.cat([router_reference(part, weight) for part in some_rows(x)])
     truth = route(exact, router, bias)
     size = float(exact.square().mean().sqrt())
     if size == 0:

@@ -13,7 +13,7 @@ from a GPU, and are not emulated:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -75,6 +75,11 @@ def round_to_tf32(values: torch.Tensor) -> torch.Tensor:
     return torch.where(values.isfinite(), rounded.view(torch.float32), values)
 
 
+def some_rows(x: torch.Tensor) -> Iterator[torch.Tensor]:
+    """x in pieces of at most `ROWS_AT_ONCE` rows."""
+    return (x[first : first + ROWS_AT_ONCE] for first in range(0, len(x), ROWS_AT_ONCE))
+
+
 def where_run(device: torch.device) -> str:
     """How the arms are computed on a device, in words for a label."""
     if device.type == "cuda":
@@ -111,7 +116,7 @@ def scores(arm: str, x: torch.Tensor, weight: torch.Tensor, *, kernel: str | Non
     kind = ARMS[arm]
     split = split_router_weight(weight, kind.rounding, kind.terms)
     if not x.is_cuda and kernel is None:
-        parts = (_emulated(kind, part, weight, split.terms).to(kind.out) for part in x.split(ROWS_AT_ONCE))
+        parts = (_emulated(kind, part, weight, split.terms).to(kind.out) for part in some_rows(x))
         return torch.cat(list(parts))
     provider = (kernel or "auto") if kind.provider == "split" else kind.provider
     return router_gemm(x, split, provider=provider, out_dtype=kind.out)
