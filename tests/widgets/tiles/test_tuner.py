@@ -23,7 +23,7 @@ from workbench.records import Environment, Store
 from workbench.tune.resources import resources
 from workbench.tune.spaces import attention_space, router_space
 from workbench.widgets.still import still_html
-from workbench.widgets.tiles.plots import pareto, round_ticks
+from workbench.widgets.tiles.plots import pareto, round_ticks, spread
 
 
 @pytest.fixture
@@ -280,6 +280,8 @@ def test_files(empty: Store) -> None:
 
 
 def test_pareto_and_ticks() -> None:
+    assert [words for _, words in spread("registers", [145, 147], whole=True).ticks] == ["145", "146", "147"]
+    assert [words for _, words in spread("us", [145, 146]).ticks] == ["145", "145.2", "145.4", "145.6", "145.8", "146"]
     assert pareto([(0, 3.0, 1.0), (1, 1.0, 3.0), (2, 2.0, 2.0), (3, 2.5, 2.5), (4, 2.0, 2.0)]) == (1, 2, 0)
     assert pareto([]) == ()
     for low, high in ((0.0, 1.0), (19.7, 20.7), (1e-6, 1.5e-6), (3.0, 3000.0)):

@@ -46,8 +46,8 @@ class Axis:
         return round(min(max(share, 0.0), 1.0), 4)
 
 
-def spread(title: str, values: Sequence[float], *, log: bool = False, form: str = "{:g}") -> Axis:
-    """An axis over all the values, with some room, and round ticks."""
+def spread(title: str, values: Sequence[float], *, log: bool = False, form: str = "{:g}", whole: bool = False) -> Axis:
+    """An axis over all the values, with some room, and round ticks; `whole`: what is counted has no fractions."""
     low, high = min(values), max(values)
     if log:
         factor = max((high / low) ** ROOM, 1.02)
@@ -56,7 +56,8 @@ def spread(title: str, values: Sequence[float], *, log: bool = False, form: str 
         room = (high - low) * ROOM or abs(high) * ROOM or 1.0
         low, high = low - room, high + room
     bare = Axis(title, (), low, high, log)
-    return Axis(title, tuple((bare.at(tick), form.format(tick)) for tick in round_ticks(low, high)), low, high, log)
+    ticks = [tick for tick in round_ticks(low, high) if not whole or tick == int(tick)]
+    return Axis(title, tuple((bare.at(tick), form.format(tick)) for tick in ticks), low, high, log)
 
 
 def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -154,7 +155,7 @@ def columns(known: Known, options: dict[str, tuple[Value, ...]], stands: Sequenc
     registers = [float(each.kernel.facts.registers) for each in compiled if each.kernel]
     shared = [each.occupancy.shared_bytes / 1000 for each in compiled if each.occupancy]
     if registers and shared:
-        made += [Column("", spread("registers", registers)), Column("", spread("shared, KB", shared))]
+        made += [Column("", spread("registers", registers, whole=True)), Column("", spread("shared, KB", shared))]
     return (*made, Column("", spread("\u00b5s", [stand.time.us for stand in stands], log=True)))
 
 
