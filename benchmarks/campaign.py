@@ -118,7 +118,7 @@ def stages(work: Path, gpu: str) -> Iterator[Stage]:
     )  # fmt: skip
     yield Stage(
         "fit", "constants of the cost model from the store",
-        (command("fit", store, "--gpu", gpu, "--out", work / "fit.json"),), 60, 240, gpus=0,
+        (command("fit", store, "--gpu", gpu, "--out", work / "fit.json"),), 90, 600, gpus=0,
     )  # fmt: skip
 
 
