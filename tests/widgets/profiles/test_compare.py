@@ -19,12 +19,14 @@ from workbench.widgets.profiles.compare import (
     T_975,
     UNKNOWN,
     WITHIN,
+    Row,
     compare,
     difference,
     half_width,
     t_quantile,
 )
-from workbench.widgets.profiles.units import Reading
+from workbench.widgets.profiles.units import Reading, Scale
+from workbench.widgets.profiles.words import difference_words
 
 DURATION = "gpu__time_duration.sum"
 
@@ -63,6 +65,21 @@ def test_intervals_hold_the_true_difference_nineteen_times_in_twenty(a, b):
         width = half_width(first.std(ddof=1), a[1], second.std(ddof=1), b[1])
         held += abs(second.mean() - first.mean()) <= width
     assert 0.935 < held / trials < 0.985
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_intervals_of_any_size(size):
+    """Squares of a record's numbers may be no numbers any more."""
+    assert half_width(3 * size, 3, size, 5) == pytest.approx(size * half_width(3.0, 3, 1.0, 5))
+    assert half_width(0.0, 3, 0.0, 5) == 0
+
+
+@pytest.mark.parametrize("scale", [Scale(1.0, "%"), Scale(1.0, "cycles")])
+@pytest.mark.parametrize(("base", "other"), [(1e-300, 0.1), (1.0, 1e300), (5e302, -1e302)])
+def test_differences_of_any_size_keep_to_their_column(scale, base, other):
+    change = difference(reading(base), reading(other), 1, 1)
+    row = Row("cycles", "cycles", "", "", (reading(base), reading(other)), (None, change), scale, ())
+    assert len(difference_words(row, change)) < 16
 
 
 def reading(value, deviation=None):

@@ -148,3 +148,9 @@ def test_damaged_and_strange_records_do_not_keep_the_browser_from_opening(empty)
     for view in ("compare", "roofline", "parameter", "schedule", "notes"):
         browser.view = view
         browser.to_svg()
+
+
+def test_nothing_compared_is_a_table_without_rows(empty):
+    frame = ProfileBrowser(empty).compare()
+    assert list(frame.columns) == ["metric", "title", "unit"]
+    assert frame.empty

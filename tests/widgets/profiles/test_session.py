@@ -81,6 +81,7 @@ def test_picks_by_capture_key_beginning_and_path(session):
 @pytest.mark.parametrize(
     "wrong",
     [
+        {"picks": 3}, {"picks": None},
         {"picks": ["nsight-"]}, {"picks": [""]}, {"picks": ["nothing"]}, {"view": "pie"}, {"sort": "colour"},
         {"since": "yesterday"}, {"gpu": 3}, {"config": None}, {"descending": 1}, {"colour": "red"},
     ],

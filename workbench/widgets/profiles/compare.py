@@ -144,11 +144,13 @@ def difference(
 
 def half_width(deviation_a: float, runs_a: int, deviation_b: float, runs_b: int) -> float:
     """Half width of the 95 % interval of the difference of two means, in their unit."""
-    a, b = deviation_a**2 / runs_a, deviation_b**2 / runs_b
-    if a + b == 0:
+    largest = max(deviation_a, deviation_b)
+    if largest == 0:
         return 0.0
+    # Relative to the larger one, whose square may be no number.
+    a, b = (deviation_a / largest) ** 2 / runs_a, (deviation_b / largest) ** 2 / runs_b
     freedom = (a + b) ** 2 / (a**2 / (runs_a - 1) + b**2 / (runs_b - 1))
-    return t_quantile(freedom) * math.sqrt(a + b)
+    return t_quantile(freedom) * math.sqrt(a + b) * largest
 
 
 def t_quantile(freedom: float) -> float:

@@ -75,8 +75,8 @@ def comparison(rows: Sequence[Row]) -> pd.DataFrame:
                 line[f"{letter} noise"] = None if change is None else change.noise
                 line[f"{letter} verdict"] = "none" if change is None else change.verdict
         found.append(line)
-    frame = pd.DataFrame(found)
     texts = ("metric", "title", "unit")
+    frame = pd.DataFrame(found) if found else pd.DataFrame(columns=list(texts))
     return frame.astype({n: "float64" for n in frame.columns if n not in texts and not n.endswith("verdict")})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -139,7 +139,8 @@ class Session:
 
     def _picks(self, given: Any) -> tuple[str, ...]:
         """Names of records from captures, names, beginnings of names, and paths."""
-        wanted = [given] if isinstance(given, (str, Capture)) else list(given)
+        several = isinstance(given, Iterable) and not isinstance(given, str)
+        wanted = list(given) if several else [given]
         found: list[str] = []
         for one in wanted:
             name = one.key if isinstance(one, Capture) else str(one).replace("\\", "/").rpartition("/")[2]

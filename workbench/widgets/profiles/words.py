@@ -90,13 +90,18 @@ def difference_words(row: Row, change: Difference) -> str:
         return "="
     sign = "+" if change.delta > 0 else text.MINUS
     if row.scale.name == "%":
-        return f"{sign}{abs(change.delta):.1f} pp"
+        return f"{sign}{_short(abs(change.delta), 1)} pp"
     if change.relative is None:
         return f"{sign}{row.scale.write(abs(change.delta))}"
     share = 100 * abs(change.relative)
     if share >= 999.5:
-        return f"{sign}{share / 100:,.0f} x"
+        return f"{sign}{_short(share / 100, 0)} x"
     return f"{sign}{share:.1f} %" if share < 99.95 else f"{sign}{share:.0f} %"
+
+
+def _short(value: float, places: int) -> str:
+    """A number that keeps the width of its column, however large."""
+    return f"{value:,.{places}f}" if value < 1e6 else f"{value:.0e}"
 
 
 def noise_words(row: Row, change: Difference) -> str:
