@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from workbench.tables import forget_tables, load_table
+
 PAGE = (Path(__file__).parents[2] / "docs" / "crossovers.md").read_text(encoding="utf-8")
 RECORDED, MEASURE, TABLE, PRECISION, FILES = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
@@ -18,6 +20,9 @@ def own_folders(tmp_path, monkeypatch):
     for name in ("CACHE", "RECORDS", "TABLES"):
         monkeypatch.setenv(f"WORKBENCH_{name}_DIR", str(tmp_path / name.lower()))
     monkeypatch.chdir(tmp_path)
+    forget_tables()
+    yield
+    forget_tables()
 
 
 def lines(text):
@@ -48,14 +53,30 @@ def test_something_else_is_measured():
     assert names["search"].from_json(names["kept"]).points == names["search"].points
 
 
-def test_a_table_is_used():
+def test_a_table_is_used(run):
     from workbench.ops.router_gemm.providers import resolve, use_table
 
+    assert (
+        run("crossover", "hy3", "--from-records", "--provider", "cublas-fp32", "--export", "table=hy3.json").code == 0
+    )
+    assert load_table("hy3.json").choose(16) == "cublas-fp32"
     try:
         exec(TABLE, {})
-        assert resolve("auto", 16, 192, 4096) == "cuda"  # nobody has saved one
+        assert resolve("auto", 16, 192, 4096) == "torch"
     finally:
         use_table(None)
+
+
+def test_a_saved_table_is_used_without_more(run):
+    from workbench.ops.router_gemm.providers import resolve
+
+    words = ("crossover", "hy3", "--from-records", "--provider", "cublas-fp32", "--save")
+    assert resolve("auto", 16, 192, 4096, gpu="NVIDIA H200") == "cuda"
+    assert run(*words).code == 0
+    assert resolve("auto", 16, 192, 4096, gpu="NVIDIA H200") == "torch"
+    assert resolve("auto", 16, 192, 4096, "tf32", gpu="NVIDIA H200") == "cuda"  # a class of its own
+    assert run(*words, "--precision", "tf32").code == 0
+    assert resolve("auto", 16, 192, 4096, "tf32", gpu="NVIDIA H200") == "torch"
 
 
 def test_arithmetic_is_compared(capsys):

@@ -76,7 +76,7 @@ def round_to_tf32(values: torch.Tensor) -> torch.Tensor:
 
 
 def some_rows(x: torch.Tensor) -> Iterator[torch.Tensor]:
-    """x in pieces of at most `ROWS_AT_ONCE` rows."""
+    """Pieces of at most `ROWS_AT_ONCE` rows."""
     return (x[first : first + ROWS_AT_ONCE] for first in range(0, len(x), ROWS_AT_ONCE))
 
 
