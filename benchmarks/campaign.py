@@ -65,7 +65,7 @@ def stages(work: Path, gpu: str) -> Iterator[Stage]:
         ), 150, 360, alone=False,
     )  # fmt: skip
     yield Stage("sanitize", "memcheck and racecheck", (script("tools/sanitize.py"),), 120, 360, alone=False)
-    yield Stage("tests", "tests of what measures and tunes", (checks(*TIMED_TESTS),), 90, 240)
+    yield Stage("tests", "tests of what measures and tunes", (checks(*TIMED_TESTS),), 200, 400)
     yield Stage(
         "attention", "decode attention and task maps beside others", (
             command(
@@ -110,7 +110,7 @@ def stages(work: Path, gpu: str) -> Iterator[Stage]:
                 work / "captures.json",
             ),
             checks("tests/capture"),
-        ), 260, 420,
+        ), 300, 460,
     )  # fmt: skip
     yield Stage(
         "matrix", "Nsight Compute on six batches, three policies, three configurations",
