@@ -32,6 +32,23 @@ def interleaved(measure: Measure) -> MeasureTogether:
     return together
 
 
+def checked(samples: object, providers: Sequence[str], m: int) -> Mapping[str, Sequence[float]]:
+    """Return what a measurement returned, if it has samples of everybody asked for: a search would ask again for ever.
+
+    Raises
+    ------
+    InvalidArgument
+        It has not.
+    """
+    if not isinstance(samples, Mapping) or set(samples) != set(providers):
+        given = ", ".join(map(str, samples)) if isinstance(samples, Mapping) else f"a {type(samples).__name__}"
+        raise InvalidArgument(
+            f"the measurement at M = {m} returned {given or 'nothing'}; return samples of each of "
+            f"{', '.join(providers)}"
+        )
+    return samples
+
+
 def steps(search: CrossoverSearch, measure: MeasureTogether) -> Iterator[Proposal]:
     """Measure until the search is finished, one proposal a step.
 
@@ -56,11 +73,5 @@ def steps(search: CrossoverSearch, measure: MeasureTogether) -> Iterator[Proposa
     """
     while (proposal := search.next()) is not None:
         samples = measure(proposal.providers, proposal.m, proposal.rounds)
-        if not isinstance(samples, Mapping) or set(samples) != set(proposal.providers):
-            given = ", ".join(map(str, samples)) if isinstance(samples, Mapping) else f"a {type(samples).__name__}"
-            raise InvalidArgument(
-                f"the measurement at M = {proposal.m} returned {given or 'nothing'}; return samples of each of "
-                f"{', '.join(proposal.providers)}"
-            )
-        search.add(proposal.m, samples)
+        search.add(proposal.m, checked(samples, proposal.providers, proposal.m))
         yield proposal

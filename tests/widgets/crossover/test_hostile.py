@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.widgets.crossover.meters import references
+from tests.widgets.crossover.meters import Meter, environment, references
 from workbench import CrossoverTuner
 from workbench.errors import InvalidArgument
 from workbench.tables import SGLANG, read_sglang
@@ -73,3 +75,18 @@ def test_a_rule_has_no_more_pieces_than_a_table_holds() -> None:
     assert len(tuner(thresholds=rule).table.spans) >= 1024
     with pytest.raises(InvalidArgument, match="has 1,025 pieces; give at most 1,024"):
         tuner(thresholds=[*rule, (2000, "cublas-tf32")])
+
+
+def test_a_meter_that_leaves_somebody_out_ends_the_measurement() -> None:
+    class Forgetful(Meter):
+        def measure(self, providers: Sequence[str], m: int, rounds: int) -> dict[str, list[float]]:
+            return super().measure(providers[:1], m, rounds)
+
+    async def run() -> CrossoverTuner:
+        shown = CrossoverTuner("hy3", meter=Forgetful, environment=environment)
+        shown.start()
+        with pytest.raises(InvalidArgument, match=r"measurement at M = 1 returned \w+; return samples of each"):
+            await shown.finished()
+        return shown
+
+    assert asyncio.run(run()).frame["live"]["status"] == "failed"

@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from workbench.errors import InvalidArgument, NoGpu
 from workbench.records import Environment
 from workbench.tune import CrossoverSearch, Proposal, Settings
+from workbench.tune.run import checked
 from workbench.widgets.crossover.figures import Figures, measured_figures
 
 PROVIDERS = ("cuda", "cuda-3terms", "cublas-fp32", "cublas-tf32", "cublas-bf16")
@@ -184,7 +185,7 @@ class Live:
         # Everybody, also whom the precision in force does not allow: it can be changed without measuring again.
         everybody = tuple(search.providers)
         samples = await self._in_thread(lambda: meter.measure(everybody, proposal.m, proposal.rounds))
-        search.add(proposal.m, samples)
+        search.add(proposal.m, checked(samples, everybody, proposal.m))
         self.last = proposal
         started = time.monotonic()
         fresh = started >= self._next_screen
