@@ -22,6 +22,13 @@ def test_toml_and_json_say_the_same(tmp_path: Path, suffix: str) -> None:
     assert read_gpu(file) == read_gpu(str(file)) == devices.custom("my-gpu", sms=78, memory_bandwidth=4.0e12)
 
 
+def test_the_file_that_readme_shows(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    file = tmp_path / "gpu.toml"
+    file.write_text(text.split("```toml\n")[1].split("```")[0])
+    assert read_gpu(file) == devices.custom("my-gpu", sms=78, memory_bandwidth=4.0e12, like="H200")
+
+
 def test_every_field_but_the_catalogue_names_can_be_given(tmp_path: Path) -> None:
     mine = dataclasses.replace(devices.gpu("L40S"), name="mine", sms=7, measured_read_bandwidth=8e11, aliases=())
     given = {name: value for name, value in dataclasses.asdict(mine).items() if name != "aliases"}

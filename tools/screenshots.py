@@ -50,6 +50,7 @@ ScheduleExplorer({CASE!r}, **{RECORDED!r})
 """
 
 SCALE = 1.5
+ATTEMPTS = 5
 
 
 def shoot(folder: Path, cell: str, path: Path, *, dark: bool = False, panel: int = 1) -> None:
@@ -68,13 +69,18 @@ def shoot(folder: Path, cell: str, path: Path, *, dark: bool = False, panel: int
         if page.locator(".wb-strip:visible").count():
             page.wait_for_function("() => document.querySelector('.wb-strip .wb-note').textContent.startsWith('worst')")
         page.locator(".wb-figures:visible").wait_for()
-        plot = page.locator(".wb-overlay").nth(panel)
-        box = plot.bounding_box()
-        assert box is not None
-        found = page.evaluate(LONGEST, panel)
-        page.mouse.move(box["x"] + found[0], box["y"] + found[1])
-        page.locator(".wb-card").wait_for()
-        page.locator(".wb-explorer").screenshot(path=str(path))
+        plot, card = page.locator(".wb-overlay").nth(panel), page.locator(".wb-card")
+        for _ in range(ATTEMPTS):  # a frame that comes meanwhile closes the card, and may move the plot
+            box, found = plot.bounding_box(), page.evaluate(LONGEST, panel)
+            assert box is not None
+            page.mouse.move(0, 0)
+            page.mouse.move(box["x"] + found[0], box["y"] + found[1])
+            card.wait_for()
+            picture = page.locator(".wb-explorer").screenshot()
+            if card.is_visible():
+                path.write_bytes(picture)
+                return
+        raise SystemExit(f"{path.name}: the card of a chunk does not stay open")
 
 
 # A point in the selected request's tallest block of a panel, found by its colour on the canvas.
