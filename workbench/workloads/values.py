@@ -52,12 +52,7 @@ def tokens(value: object, column: str, *, least: int) -> int:
     """
     expected = f"a whole number of tokens between {least} and {MAX_TOKENS:,}"
     problem = f"{column} is {_shown(value)}"
-    if isinstance(value, str):
-        value = value.strip()
-        if _WHOLE.fullmatch(value):
-            value = int(value)
-        elif _NUMBER.fullmatch(value):
-            value = float(value)
+    value = _number(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value == math.inf:  # too many digits for a float
@@ -95,12 +90,7 @@ def nanoseconds(value: object, column: str, *, unit: str = "s") -> int:
         Neither of these, negative, not finite, or beyond `MAX_TIME`.
     """
     problem = f"{column} is {_shown(value)}"
-    if isinstance(value, str):
-        text = value.strip()
-        if _WHOLE.fullmatch(text):
-            value = int(text)
-        elif _NUMBER.fullmatch(text):
-            value = float(text)
+    value = _number(value)
     scale = TIME_UNITS[unit]
     if isinstance(value, str):
         value, scale = _from_iso(value.strip()), 1
@@ -113,6 +103,14 @@ def nanoseconds(value: object, column: str, *, unit: str = "s") -> int:
     if not 0 <= value * scale <= MAX_TIME * TIME_UNITS["s"]:
         raise BadValue("negative time" if value < 0 else "absurd time", problem, expected)
     return round(value * scale)
+
+
+def _number(value: object) -> object:
+    """Text that is a number as that number; anything else as it is."""
+    text = value.strip() if isinstance(value, str) else ""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else value
 
 
 def _from_iso(text: str) -> int | None:
