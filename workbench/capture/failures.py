@@ -19,7 +19,9 @@ from workbench.errors import (
 
 LAST_LINES = 12
 
-WITHOUT_COUNTERS = "Event timing and the in-kernel timeline need no counters: capture with counters=False."
+WITHOUT_COUNTERS = (
+    "Event timing and the in-kernel timeline need no counters: capture with counters=False (--no-counters)."
+)
 
 
 class Cause(NamedTuple):

@@ -57,7 +57,7 @@ def run_group(
     cancelled: Callable[[], bool],
     progressed: Callable[[str, int, int], None],
 ) -> list[Captured]:
-    """Capture requests that share metrics and runs in one process, and keep all of them or none.
+    """Capture requests that share metrics and runs in one process, and keep them; none where one has no record.
 
     Raises
     ------

@@ -71,7 +71,7 @@ def find_tools(python: str | os.PathLike[str] | None = None) -> Tools:
             "Nsight Compute's command ncu is neither on PATH nor in CUDA's folders. It comes with the CUDA toolkit "
             "and with "
             "the conda package nvidia::nsight-compute; then add its folder to PATH or set WORKBENCH_NCU. Without it, "
-            "capture with counters=False."
+            "capture with counters=False (--no-counters)."
         )
     version = ncu_version(ncu)
     installed = nsight_version(interpreter)
