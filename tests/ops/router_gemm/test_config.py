@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -138,15 +137,6 @@ def test_a_pairwise_cover_compiles() -> None:
         assert facts.max_threads == config.threads
         # A 128 x 128 tile may put a counter or two on the stack; the sums never.
         assert facts.stack_bytes <= 8, config
-
-
-@pytest.mark.parametrize("terms", [2, 3])
-def test_kernels_of_the_space_compile_without_spills(terms: int) -> None:
-    """A sample of it."""
-    for config in random.Random(terms).sample(list(space(terms)), 4):
-        facts = cuda.compiled(config, terms).facts
-        assert facts.spill_store_bytes == facts.spill_load_bytes == facts.stack_bytes == 0, config
-        assert facts.max_threads == config.threads
 
 
 def test_every_tuned_default_compiles_without_spills() -> None:
