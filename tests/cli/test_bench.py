@@ -166,6 +166,52 @@ def test_a_broken_gpu_keeps_what_was_finished(session, capsys, tmp_path):
     assert {r.workload.case for _, r in Store(tmp_path / "store").records()} == {"70+5"}
 
 
+def test_a_store_that_fails_keeps_the_figures(session, tmp_path, capsys):
+    """As where the disk is full: what was measured is shown and written before the error is told."""
+    made = session(Made("cuda", **CUDA))
+    add = made.store.add
+
+    def full(record, attachment=None):
+        if record.workload.case == "64":
+            raise bench.RecordError("No space left on device")
+        return add(record, attachment)
+
+    made.store.add = full
+    with pytest.raises(bench.RecordError, match="No space left"):
+        bench.run(made, CASES, ["attention"], tmp_path / "all.json")
+    assert "70+5" in capsys.readouterr().out
+    assert {f["case"] for f in json.loads((tmp_path / "all.json").read_text())["figures"]} == {"70+5"}
+
+
+def test_a_store_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path):
+    from workbench.cli.bench_session import store_for
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(bench.RecordError, match="cannot be written"):
+        store_for(str(tmp_path / "file" / "store"))
+    assert store_for("none") is None
+
+
+def test_without_a_gpu_only_what_was_asked_for_is_shown(run, no_gpu):
+    asked = ["--cases", "64x4K", "--cache", "fp8"]
+    ours = run("bench", "attention", *asked, "--providers", "cuda", "--variants", "early").out
+    assert "balanced early" in ours
+    assert "read - recorded" in ours
+    assert not any(word in ours for word in ("fa3", "flashinfer", "hpc-dynamic", "balanced default", "alone"))
+    theirs = run("bench", "attention", *asked, "--providers", "hpc").out
+    assert "hpc-dynamic (reference)" in theirs
+    assert "balanced" not in theirs
+    nothing = run("bench", "attention", *asked, "--providers", "triton").out
+    assert "No recorded figure matches either" in " ".join(nothing.split())
+
+
+def test_a_narrow_terminal_cuts_no_heading(run, no_gpu, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = run("bench", "attention", "--cache", "fp8")
+    assert "\u2026" not in done.out
+    assert "fixed_splits" in done.out
+
+
 def test_reference_figures_stand_beside_and_are_not_recorded_again(session, capsys, tmp_path):
     case = AttentionCase("64x0.5K", np.full(64, 8))  # short, under the name of a recorded case
     run = session(Made("cuda", **CUDA), references=Store(paths.profiles_dir()))
@@ -219,6 +265,7 @@ def test_without_a_gpu_torch_is_not_imported(tmp_path):
         (["--cases", "nothing.txt"], "there is no file nothing.txt"),
         (["--cases", ","], "--cases is empty"),
         (["--json", "no/such/folder/x.json"], "there is no folder"),
+        (["--step", "3"], "--step 3 is of a trace"),
     ],
 )
 def test_input_that_cannot_be_used(refused, no_gpu, words, says):

@@ -9,7 +9,7 @@ from tests.measure.synthetic import stamps_of
 from workbench.gpu.driver import probe
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_records import timeline_record
-from workbench.records import Environment, Store
+from workbench.records import Environment, Store, TimingRecord, Workload
 from workbench.schedule import cost_model, plan_decode, resolve
 
 needs_no_gpu = pytest.mark.skipif(not probe().problem, reason="with a GPU the command measures")
@@ -80,6 +80,35 @@ def test_a_record_of_other_lengths_under_the_same_name_is_refused(refused, store
     assert "other lengths" in refused("timeline", "2x8K+6x1K", "--policy", "balanced", "--store", tmp_path / "store")
 
 
+@needs_no_gpu
+def test_a_policy_that_was_not_recorded_is_named(run, store, tmp_path):
+    add(store, "balanced")
+    done = run("timeline", "2x8K+6x1K", "--policy", "balanced", "--policy", "lpt", "--store", tmp_path / "store")
+    assert done.code == 0
+    assert "No timeline of it is recorded under lpt." in done.out
+    assert (
+        "is recorded under"
+        not in run("timeline", "2x8K+6x1K", "--policy", "balanced", "--store", tmp_path / "store").out
+    )
+
+
+@needs_no_gpu
+def test_a_store_that_is_not_there_is_not_an_empty_one(refused, tmp_path):
+    assert "there is no folder" in refused("timeline", "3x4K", "--store", tmp_path / "none")
+
+
+def test_where_records_cannot_be_kept_nothing_is_measured(run, tmp_path, monkeypatch):
+    from workbench.cli import timeline
+    from workbench.gpu import driver
+
+    monkeypatch.setattr(driver, "probe", lambda: driver.DriverStatus((13, 0), 1, None))
+    monkeypatch.setattr(timeline, "_measured", lambda *_: pytest.fail("it began to measure"))
+    (tmp_path / "file").write_text("")
+    done = run("timeline", "3x4K", "--record", tmp_path / "file" / "store")
+    assert done.code == 1
+    assert "cannot be written" in done.err
+
+
 def test_input_that_cannot_be_used(refused, tmp_path):
     assert "int4" in refused("timeline", "3x4K", "--cache", "int4")
     assert "nonsense" in refused("timeline", "3x4K", "--policy", "nonsense")
@@ -108,6 +137,11 @@ def test_fit_writes_constants_and_says_how_far_they_are(run, store, tmp_path):
     # The calls were made with the present constants, so the fit stays where it began.
     assert fits["fp8"]["error"]["rms"] < 0.005
     assert fits["fp8"]["constants"]["bytes_per_us"] == pytest.approx(COST.constants.bytes_per_us, rel=0.02)
+    # Another provider's later record is not what was fitted to.
+    later = Environment(gpu="NVIDIA H200", date=datetime.date(2026, 5, 5))
+    times = {"samples_us": (20.0,), "median_us": 20.0, "low_us": 20.0, "high_us": 20.0}
+    work = Workload(case="64x4K", dtype="fp8")
+    store.add(TimingRecord(operator="attention_decode", provider="fa3", workload=work, environment=later, **times))
     as_json = run("fit", tmp_path / "store", "--cache", "fp8", "--json")
     assert json.loads(as_json.out) == json.loads((tmp_path / "h200.json").read_text())
 

@@ -91,6 +91,9 @@ def test_the_newest_of_a_case_and_policy_is_taken(store):
         (timing("mine.py:f"), "cannot be made again"),
         (timing(configuration={**CONFIG, "early_map": False}), "waits for its map"),
         (timing(workload=Workload(case="64x4K", dtype="fp8", parameters={"head_dim": 64})), "head_dim is 64"),
+        (timing(configuration={**CONFIG, "ctas_per_sm": "x"}), "ctas_per_sm is 'x', not a whole number"),
+        (timing(configuration={**CONFIG, "tile": None}), "tile is None, not a whole number"),
+        (timing(configuration={**CONFIG, "ctas_per_sm": True}), "ctas_per_sm is True, not a whole number"),
     ],
 )
 def test_what_is_left_out_says_why(store, record, reason):

@@ -17,7 +17,7 @@ from rich.table import Table
 from workbench.cli.bench_router import router
 from workbench.cli.files import check_writable, write_whole
 from workbench.cli.policy import load_policy
-from workbench.errors import InvalidArgument, LaunchError
+from workbench.errors import InvalidArgument, LaunchError, RecordError
 from workbench.gpu import driver
 from workbench.schedule import Policy, cost_model, resolve
 from workbench.workloads import MIXES, read_trace, simulate
@@ -107,7 +107,7 @@ def attention(
     for scheme in schemes:
         resolve(scheme)
     if problem := driver.probe().problem:
-        _show_recorded(batches, wanted, problem)
+        _show_recorded(batches, wanted, names, launches, problem)
         raise typer.Exit(1)
     require_torch()
 
@@ -140,7 +140,8 @@ def run(
         With 1 where one of ours was wrong or failed, with 130 after Ctrl-C.
     """
     console = Console()
-    interrupted, lost = False, None
+    interrupted = False
+    lost: LaunchError | RecordError | None = None
     try:
         for step in session.steps(batches, what):  # type: ignore[arg-type]  # each takes cases of its own
             shown = step()
@@ -149,7 +150,7 @@ def run(
                 _print_wide(shown.table)
     except KeyboardInterrupt:
         interrupted = True
-    except LaunchError as error:
+    except (LaunchError, RecordError) as error:  # the GPU or the store is lost
         lost = error
     print_summary(session.figures, session.floors)
     for line in session.remarks():
@@ -198,6 +199,8 @@ def _cases(spec: str, steps: list[int] | None, caches: Sequence[str]) -> list[At
     from workbench.measure.attention_case import AttentionCase, case_name
 
     if steps:
+        if spec == "article":
+            raise InvalidArgument(f"--step {steps[0]} is of a trace. Name its file by --cases, or leave --step out.")
         simulated = simulate(read_trace(spec))
         stem = case_name(Path(spec).stem, [1])
         named = {f"{stem}-step{range(len(simulated))[at]}": simulated.lengths(at).astype(np.int64) for at in steps}
@@ -212,8 +215,14 @@ def _cases(spec: str, steps: list[int] | None, caches: Sequence[str]) -> list[At
     return [AttentionCase(name, lengths, cache) for cache in caches for name, lengths in named.items()]
 
 
-def _show_recorded(batches: Sequence[AttentionCase], what: Sequence[str], problem: str) -> None:
-    """Say what cannot be done here, and show what was measured elsewhere."""
+def _show_recorded(
+    batches: Sequence[AttentionCase],
+    what: Sequence[str],
+    providers: Sequence[str],
+    launches: Sequence[str],
+    problem: str,
+) -> None:
+    """Say what cannot be done here, and show what was measured elsewhere of the providers and launches asked for."""
     from workbench import devices
     from workbench.measure.figures import ATTENTION, LARGE_MAP, TASK_MAP, floor_us, sources, stored_figures, table_order
     from workbench.records import Store
@@ -228,8 +237,14 @@ def _show_recorded(batches: Sequence[AttentionCase], what: Sequence[str], proble
         found += stored_figures(
             Store(), operator=operator, gpu=SHOWN_GPU, cases=names, dtypes=caches, kinds=("timing", "reference")
         )
-    if not found:
-        console.print(f"No recorded figure matches either; `workbench records --gpu {SHOWN_GPU}` lists what there is.")
+    # A provider may have been measured in several forms, such as hpc-dynamic; the bare read belongs to all.
+    found = [f for f in found if f.is_read or f.provider.split("-")[0] in providers]
+    found = [f for f in found if f.provider != "cuda" or f.operator != ATTENTION or f.variant in launches]
+    if all(f.is_read for f in found):
+        console.print(
+            f"No recorded figure matches either; `workbench records --gpu {SHOWN_GPU}` lists what there is.",
+            soft_wrap=True,
+        )
         return
     console.print(
         f"Recorded on an {SHOWN_GPU} instead; `workbench records` has intervals and samples:", highlight=False

@@ -123,8 +123,24 @@ class BenchSession:
             yield f"{self.recorded} records kept in {self.store}."
 
 
+def store_for(records: str) -> Store | None:
+    """The store that ``--records`` names, "own" for one's own; None for "none".
+
+    Raises
+    ------
+    RecordError
+        It cannot be written.
+    """
+    if records == "none":
+        return None
+    store = Store() if records == "own" else Store(Path(records))
+    store.check_writable()
+    return store
+
+
 def tools_here(records: str) -> dict[str, Any]:
     """What a session on torch's current GPU measures with; `records`: folder of a store, "own", or "none"."""
+    store = store_for(records)
     digests = environment.source_digests()  # before compiling: a later edit would not be what was measured
     read_clocks, problem = None, ""
     try:
@@ -135,7 +151,7 @@ def tools_here(records: str) -> dict[str, Any]:
         "environment": environment.environment_here(),
         "timer": GraphTimer(),
         "read_clocks": read_clocks,
-        "store": None if records == "none" else Store() if records == "own" else Store(Path(records)),
+        "store": store,
         "references": Store(),
         "digests": digests,
         "clocks_problem": problem,

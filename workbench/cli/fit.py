@@ -64,7 +64,9 @@ def fit(
         before[kind] = (models[kind].constants, error_of(observed, models[kind]))
     if not fits:
         raise InvalidArgument(f"{store} has no call of decode attention on {device.name} that a fit can use.")
-    date = max(record.environment.date for _, record in opened.records(operator="attention_decode"))
+    used = {call.path for _, observed in fits.values() for call in observed}
+    records = opened.records(operator="attention_decode", gpu=device.name)
+    date = max(record.environment.date for path, record in records if path.name in used)
     text = to_text(document(device.name, fits, date=date))
     if as_json:
         typer.echo(text, nl=False)

@@ -64,6 +64,8 @@ def timeline(
     from workbench.measure.attention_case import AttentionCase, case_name
     from workbench.records import Store
 
+    if store is not None and not store.is_dir():
+        raise InvalidArgument(f"there is no folder {store}. Give the folder of a store of records.")
     if perfetto is not None:
         check_writable(perfetto, source=Path(lengths) if Path(lengths).is_file() else None)
     tokens = read_lengths(lengths)
@@ -80,8 +82,14 @@ def timeline(
                 "`workbench records --kind timeline` lists those there are."
             )
     else:
-        shown = _measured(case, list(schemes.values()), runs, Store(record) if record is not None else None)
+        keep = Store(record) if record is not None else None
+        if keep is not None:
+            keep.check_writable()
+        shown = _measured(case, list(schemes.values()), runs, keep)
     _show(case, shown, cost)
+    has = {one.timeline.plan.policy for one in shown}
+    if lacking := [scheme.name for scheme in schemes.values() if scheme.name not in has]:
+        Console().print(f"No timeline of it is recorded under {', '.join(lacking)}.", markup=False, highlight=False)
     if perfetto is not None:
         from workbench.measure.timeline_export import perfetto_json
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import FitError, TimelineError, WorkbenchError
+from workbench.errors import FitError, InvalidArgument, TimelineError, WorkbenchError
 from workbench.measure.fit import Observation
 from workbench.measure.timeline_records import OPERATOR, read_timeline
 from workbench.records import Record, Store, TimelineRecord, TimingRecord
@@ -111,13 +111,21 @@ def _observation(store: Store, path: Path, record: Record, cost: CostModel) -> O
         plan = plan_decode(
             parse_lengths(work.case),
             num_kv_heads=SHAPE["num_kv_heads"],
-            num_ctas=record.environment.sms * int(str(config.get("ctas_per_sm", 1))),
+            num_ctas=record.environment.sms * _whole(config, "ctas_per_sm", 1),
             policy=record.policy,
-            tile=int(str(config.get("tile", 64))),
+            tile=_whole(config, "tile", 64),
         )
     except WorkbenchError as error:
         raise _Unusable(f"its plan cannot be made again: {error}") from None
     return Observation(work.case, cost.cache, plan, record.median_us, None, path.name, record.source_digest)
+
+
+def _whole(configuration: Mapping[str, Any], name: str, default: int) -> int:
+    """A whole number of a configuration, which other writers of records may have filled with anything."""
+    value = configuration.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidArgument(f"its {name} is {value!r}, not a whole number.")
+    return value
 
 
 def _other_shape(parameters: Mapping[str, Any]) -> str | None:

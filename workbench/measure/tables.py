@@ -109,8 +109,9 @@ def summary_table(figures: Sequence[Figure], floors: Mapping[str, float]) -> Tab
     with_error = any(f.rel_error is not None for f in figures)
     router = bool(figures) and figures[0].operator == ROUTER
     table.add_column("product" if router else "KV lengths", no_wrap=True)
-    for heading in (*(["floor"] if floors else []), *map(escape, columns), *(["error"] if with_error else [])):
-        table.add_column(heading, justify="right", min_width=6)
+    for heading in (*(["floor"] if floors else []), *columns, *(["error"] if with_error else [])):
+        # A narrow terminal may break a heading between words, never cut one.
+        table.add_column(escape(heading), justify="right", min_width=max(6, *map(len, heading.split())))
     for case in cases:
         here = [f for f in figures if f.case == case]
         best = best_of(here)
