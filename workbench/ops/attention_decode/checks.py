@@ -12,6 +12,7 @@ from typing import TypeVar
 import torch
 
 from workbench.errors import InvalidArgument
+from workbench.ops.alignment import ALIGNMENT
 from workbench.ops.attention_decode.buffers import TaskMap
 from workbench.ops.attention_decode.config import GROUPS, HEAD_DIMS, PAGE_SIZES, Q_LENS, AttentionShape
 
@@ -21,9 +22,6 @@ _TYPES = {torch.bfloat16: "bf16", torch.float8_e4m3fn: "fp8"}
 _OPTIONAL = ("q_scale", "k_scale", "v_scale", "out")
 _MOST_SCALE = 2.0**127
 """Softmax scales below it stay finite in FP32 also times log2(e)."""
-
-ALIGNMENT = 16
-"""Bytes that one copy of the kernel moves."""
 
 
 def infer_shape(q: torch.Tensor, k_cache: torch.Tensor, q_len: int, k_scale: torch.Tensor | None) -> AttentionShape:
@@ -241,22 +239,6 @@ def check_steps(**tensors: torch.Tensor) -> None:
                     f"{name} has strides {tensor.stride()}; dimension {dim} steps {stride * tensor.element_size()} "
                     f"bytes. Give steps that are multiples of {ALIGNMENT} bytes, or a contiguous copy."
                 )
-
-
-def check_addresses(**addresses: int) -> None:
-    """Check that tensors begin where the kernel's copies may.
-
-    Raises
-    ------
-    InvalidArgument
-        For an address that is not a multiple of 16.
-    """
-    for name, address in addresses.items():
-        if address % ALIGNMENT:
-            raise InvalidArgument(
-                f"{name} begins at address {address:#x}, which is not a multiple of {ALIGNMENT} bytes: it is a view "
-                "that starts inside another tensor. Give a copy."
-            )
 
 
 def check_task_map(

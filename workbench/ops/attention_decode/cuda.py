@@ -13,7 +13,7 @@ from workbench.gpu import driver
 from workbench.gpu.ahead import Job
 from workbench.gpu.compile import CompiledKernel
 from workbench.gpu.launch import Kernel
-from workbench.ops.attention_decode.checks import check_addresses
+from workbench.ops.alignment import check_addresses
 from workbench.ops.attention_decode.config import SLAB, AttentionConfig, AttentionShape
 
 SOURCE = "attention_decode/attention.cu"

@@ -21,6 +21,7 @@ from workbench.ops.attention_decode.cuda import LOG2_E
 from workbench.ops.attention_decode.map_costs import costs_of
 from workbench.ops.attention_decode.task_map import build_task_map
 from workbench.ops.attention_decode.upload import upload_plan
+from workbench.ops.portable import is_interpreted
 from workbench.schedule import CostModel, plan_decode
 
 INTERPRETED_CTAS = 8
@@ -166,22 +167,10 @@ def attention_decode_triton(
 def _kernels(device: torch.device) -> tuple[Any, bool]:
     """The kernels' module, and whether they run in the interpreter; checks that they can run on a device."""
     try:
-        import triton
-
         from workbench.ops.attention_decode import triton_kernels
     except ImportError as error:
         raise MissingDependency("triton", needed_for="the portable kernels", install="pip install triton") from error
-    interpreted = not isinstance(triton_kernels.attend, triton.JITFunction)
-    if interpreted == (device.type == "cpu"):
-        return triton_kernels, interpreted
-    if interpreted:
-        raise InvalidArgument(
-            f"q is on {device}, and Triton runs in its interpreter here; unset TRITON_INTERPRET, or give CPU tensors."
-        )
-    raise InvalidArgument(
-        f"q is on {device}; move the tensors to a GPU, or set TRITON_INTERPRET=1 before Triton is imported to run in "
-        "its interpreter."
-    )
+    return triton_kernels, is_interpreted(triton_kernels.attend, device, "q")
 
 
 def _plan(

@@ -8,10 +8,8 @@ from __future__ import annotations
 import torch
 
 from workbench.errors import InvalidArgument
+from workbench.ops.alignment import ALIGNMENT
 from workbench.ops.router_gemm.weight import RouterWeight
-
-ALIGNMENT = 16
-"""Bytes that one copy of the kernel moves."""
 
 OUT_TYPES = (torch.float32, torch.bfloat16)
 
@@ -88,19 +86,3 @@ def check_step(x: torch.Tensor) -> None:
             f"x has strides {x.stride()}: its rows lie {x.stride(0) * 2} bytes apart. Give a multiple of {ALIGNMENT} "
             "bytes, or a contiguous copy."
         )
-
-
-def check_addresses(**addresses: int) -> None:
-    """Check that tensors begin where the kernel's copies may.
-
-    Raises
-    ------
-    InvalidArgument
-        For an address that is not a multiple of 16.
-    """
-    for name, address in addresses.items():
-        if address % ALIGNMENT:
-            raise InvalidArgument(
-                f"{name} begins at address {address:#x}, which is not a multiple of {ALIGNMENT} bytes: it is a view "
-                "that starts inside another tensor. Give a copy."
-            )

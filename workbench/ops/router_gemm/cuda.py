@@ -12,7 +12,7 @@ from workbench.gpu import driver
 from workbench.gpu.ahead import Job
 from workbench.gpu.compile import CompiledKernel
 from workbench.gpu.launch import Kernel
-from workbench.ops.router_gemm.checks import check_addresses
+from workbench.ops.alignment import check_addresses
 from workbench.ops.router_gemm.config import BLOCK, ROW_BYTES, RouterConfig
 
 SOURCE = "router_gemm/router_gemm.cu"

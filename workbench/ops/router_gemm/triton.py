@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from workbench.errors import InvalidArgument, MissingDependency
+from workbench.ops.portable import is_interpreted
 from workbench.ops.router_gemm.checks import check_apart, check_arguments
 from workbench.ops.router_gemm.weight import RouterWeight
 
@@ -115,19 +116,9 @@ def router_gemm_triton(
 def _kernels(device: torch.device) -> tuple[Any, bool]:
     """The kernel's module, and whether it runs in the interpreter; checks that it can run on a device."""
     try:
-        import triton
-
         from workbench.ops.router_gemm import triton_kernels
     except ImportError as error:
         raise MissingDependency("triton", needed_for="the portable kernel", install="pip install triton") from error
-    interpreted = not isinstance(triton_kernels.router_gemm, triton.JITFunction)
-    if interpreted == (device.type == "cpu"):
-        return triton_kernels, interpreted
-    if interpreted:
-        raise InvalidArgument(
-            f"x is on {device}, and Triton runs in its interpreter here; unset TRITON_INTERPRET, or give CPU tensors."
-        )
-    raise InvalidArgument(
-        f"x is on {device}; move the tensors to a GPU, or set TRITON_INTERPRET=1 before Triton is imported to run in "
-        "its interpreter. provider='torch' runs on any device."
+    return triton_kernels, is_interpreted(
+        triton_kernels.router_gemm, device, "x", otherwise="provider='torch' runs on any device."
     )
