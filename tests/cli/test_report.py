@@ -346,21 +346,25 @@ def test_sample_and_default_output(run, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+@pytest.fixture
+def heeds_interruptions():
+    """What a script runs in the background ignores Ctrl-C, and so does what it starts; here it must not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @finds_processes
-def test_an_interruption_ends_at_once_and_leaves_no_file(tmp_path):
-    words = [sys.executable, "-m", "workbench", "report", "-o", "r.html", "--jobs", "2"]
-    started = subprocess.Popen(
-        words,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        start_new_session=True,  # so that the signal goes to its processes as a terminal's Ctrl-C does, and to no other
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with_its_workers(started)
-    os.killpg(started.pid, signal.SIGINT)
-    _, said = started.communicate(timeout=SECONDS)
-    assert started.returncode == 130, said
+def test_an_interruption_ends_at_once_and_leaves_no_file(tmp_path, heeds_interruptions):
+    options = {"cwd": tmp_path, "start_new_session": True}  # the signal goes to its processes, and to no other
+    with started("report", "-o", "r.html", "--jobs", "2", stdout=subprocess.DEVNULL, **options) as report:
+        try:
+            with_its_workers(report)
+            os.killpg(report.pid, signal.SIGINT)
+            _, said = report.communicate(timeout=SECONDS)
+        finally:
+            report.kill()
+    assert report.returncode == 130, said
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []
 
