@@ -83,7 +83,7 @@ def centre(locator: Locator) -> tuple[float, float]:
 def test_numbers_are_pythons(page: Page, view: Locator) -> None:
     shown = local()
     check_answer(view, shown)
-    assert view.locator("[data-curve]").count() == 4
+    expect(view.locator("[data-curve]")).to_have_count(4)
     zones = view.locator("[data-zone='fastest']")
     assert [zones.nth(i).get_attribute("data-provider") or None for i in range(zones.count())] == [
         zone["provider"] for zone in shown.scene["scene"]["fastest"]
