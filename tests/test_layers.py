@@ -24,7 +24,19 @@ LAYERS = (
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 # May be imported on a machine that has neither, and must stay quick.
-NO_TORCH = {"errors", "settings", "paths", "devices", "device_files", "records", "tables", "schedule", "workloads", "widgets", "report"}
+NO_TORCH = {
+    "errors",
+    "settings",
+    "paths",
+    "devices",
+    "device_files",
+    "records",
+    "tables",
+    "schedule",
+    "workloads",
+    "widgets",
+    "report",
+}
 GPU_PACKAGES = {"torch", "triton", "cuda"}
 
 

@@ -1,6 +1,7 @@
 """Schedules: which CTA reads which part of the KV cache, and what that costs.
 
-- :func:`plan_decode` makes a :class:`DecodePlan` under a policy (``policies``; ``persistent`` with ``fills``, ``grids``).
+- :func:`plan_decode` makes a :class:`DecodePlan` under a policy (``policies``): of a persistent kernel (``persistent``,
+  ``fills``), of a static grid (``grids``), or a user's.
 - ``problem``: what is scheduled; ``plan``: the result; ``bins``: plans from a user's lists; ``json_plan``: as text;
   ``dense``: HPC-Ops' buffer.
 - ``sweep``: many steps at once (``blocks``, ``block_fills``, ``block_policies``); ``search``: the best static setting.
