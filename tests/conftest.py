@@ -8,6 +8,8 @@ fixture.
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -45,6 +47,14 @@ def chromium() -> Path:
     if found is None:
         pytest.skip(_NO_BROWSER)
     return found
+
+
+@pytest.fixture
+def heeds_interruptions() -> Iterator[None]:
+    """What a script runs in the background ignores Ctrl-C, and so does what it starts; here it must not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

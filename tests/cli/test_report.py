@@ -346,16 +346,9 @@ def test_sample_and_default_output(run, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
-@pytest.fixture
-def heeds_interruptions():
-    """What a script runs in the background ignores Ctrl-C, and so does what it starts; here it must not."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @finds_processes
-def test_an_interruption_ends_at_once_and_leaves_no_file(tmp_path, heeds_interruptions):
+@pytest.mark.usefixtures("heeds_interruptions")
+def test_an_interruption_ends_at_once_and_leaves_no_file(tmp_path):
     options = {"cwd": tmp_path, "start_new_session": True}  # the signal goes to its processes, and to no other
     with started("report", "-o", "r.html", "--jobs", "2", stdout=subprocess.DEVNULL, **options) as report:
         try:

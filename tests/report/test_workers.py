@@ -61,6 +61,7 @@ def test_who_stops_listening_leaves_no_process():
     answers.close()
 
 
+@pytest.mark.usefixtures("heeds_interruptions")
 def test_an_interruption_while_processes_start_is_raised_when_they_are_started():
     """Whichever thread the system gives the signal to: here one that lets it through, as NumPy's do."""
     reached = []
