@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 
 import numpy as np
@@ -11,11 +12,13 @@ from workbench.measure.timeline import Timeline
 from workbench.schedule import cost_model, plan_decode
 from workbench.widgets import text
 from workbench.widgets.colours import FIRST_STEP, STEPS, request_classes
+from workbench.widgets.schedule.axis import axis_ticks
 from workbench.widgets.schedule.measured import STAGES, difference, lay_beside
 from workbench.widgets.schedule.panel import LANES, ORDERS, make_panel
 from workbench.widgets.schedule.scene import View, make_scene
 from workbench.widgets.schedule.side import evaluate
 from workbench.widgets.schedule.summary import TIMES
+from workbench.widgets.schedule.svg_pen import text_width
 
 COST = cost_model()
 LENGTHS = [32768, 20000, *[4096] * 20, 100]
@@ -177,6 +180,26 @@ def test_the_axis_says_whose_sms_it_counts():
     assert scene.axis == "SM of A"
     assert make_scene(a, b, sms=COST.sms, view=View(order="sm")).axis == "SM"
     assert make_scene(a, b, sms=COST.sms, measured={"A": laid(a)}).axis == "CTA"
+
+
+@pytest.mark.parametrize("order", ["cta", "sm"])
+@pytest.mark.parametrize("pitch", [2.0, 4.0, 5.0, 7.0])
+def test_words_below_the_columns_leave_each_other_room(order, pitch):
+    """Also where SMs 1 to 9 hold nothing, so that the column of SM 10 follows that of SM 0."""
+    a, b = side_of(policy="hpc-ops"), side_of(policy="lpt", key="B")
+    t = invented(a.plan, COST)
+    uneven = dataclasses.replace(t, sm=np.where((t.sm > 0) & (t.sm < 10), 10, t.sm))
+    scene = make_scene(a, b, sms=COST.sms, view=View(order=order), measured={"A": laid(a, uneven)})
+    ticks = axis_ticks(scene, pitch)
+    assert ticks[0][1].startswith(scene.axis)
+    assert len(ticks) > 2
+    widths = [text_width(words, 11) for _, words in ticks]
+    left = [
+        column * pitch - (width / 2 if at else 0)
+        for at, ((column, _), width) in enumerate(zip(ticks, widths, strict=True))
+    ]
+    ends = [x + width for x, width in zip(left, widths, strict=True)]
+    assert all(end <= begin for end, begin in zip(ends, left[1:], strict=False))
 
 
 def test_the_table_says_what_the_timeline_says():

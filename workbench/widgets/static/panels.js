@@ -8,6 +8,7 @@ import { rgb } from "./theme.js";
 
 export const LABELS = 124;
 const LEAST_COLUMNS = 4;
+const CHARACTER = 7; // pixels of one below the columns
 const DRAG_FROM = 4; // pixels before a click becomes a drag
 
 export class Panels {
@@ -121,9 +122,14 @@ export class Panels {
     const each = (counted.length / starts.length) * perColumn;
     const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((count) => count * each >= 56) ?? 2000;
     const ticks = [];
+    let free = 0; // pixels, from which on nothing is written: SMs do not lie evenly, and the first words are long
     for (const column of starts) {
       if (counted[column] % step || column < space.from || column >= space.to) continue;
-      ticks.push(tick(column, ticks.length ? String(counted[column]) : `${scene.axis} ${counted[column]}`, ticks.length ? "" : "wb-first"));
+      const words = ticks.length ? String(counted[column]) : `${scene.axis} ${counted[column]}`;
+      const wide = words.length * CHARACTER, left = (column - space.from) * perColumn - (ticks.length ? wide / 2 : 0);
+      if (ticks.length && left < free) continue;
+      free = left + wide + CHARACTER;
+      ticks.push(tick(column, words, ticks.length ? "" : "wb-first"));
     }
     return fill(this.axis, ...ticks);
   }
