@@ -142,6 +142,14 @@ def test_what_cannot_be_fitted_is_refused():
         Observation("a", "fp8", observed[0].plan)
 
 
+@pytest.mark.parametrize("call_us", [1e-300, 1e-30, 1e300])
+def test_a_call_that_cannot_be_is_refused_in_words(call_us):
+    calls = measured(timelines=False)
+    calls[0] = replace(calls[0], call_us=call_us)
+    with pytest.raises(FitError, match="Look at the measured times"):
+        fit(calls, START)
+
+
 def test_errors_in_words():
     error = CallError.of([np.log(1.1), np.log(0.8)])
     assert (error.calls, round(error.low, 6), round(error.high, 6)) == (2, -0.2, 0.1)

@@ -45,6 +45,8 @@ UNDETERMINED = 1e-3
 
 MOST_STEPS = 40
 
+NOT_FINITE = "the fit found no finite constants. Look at the measured times."
+
 
 @dataclass(frozen=True, eq=False)
 class Observation:
@@ -225,7 +227,13 @@ def _solve(observations: Sequence[Observation], start: CostModel) -> tuple[CostM
     def held(x: Floats) -> Floats:
         return np.concatenate([residuals(_with(origin, free, x)), HOLD * (x - origin[free])])
 
-    found = _minimise(held, origin[free])
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            found = _minimise(held, origin[free])
+    except FitError:
+        raise
+    except (ArithmeticError, ValueError):  # a constant that leaves the numbers, as one call of 1e-300 us makes it
+        raise FitError(NOT_FINITE) from None
     names = tuple(name for name, is_free in zip(NAMES, free.tolist(), strict=True) if not is_free)
     return model(_with(origin, free, found)), names
 
@@ -267,5 +275,5 @@ def _minimise(function: Callable[[Floats], Floats], x: Floats) -> Floats:
         if before - loss <= 1e-6 * before:
             break
     if not np.isfinite(loss):
-        raise FitError("the fit found no finite constants. Look at the measured times.")
+        raise FitError(NOT_FINITE)
     return x
