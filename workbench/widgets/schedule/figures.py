@@ -219,7 +219,7 @@ def _is_number(name: str, value: object) -> bool:
 
 
 def _modelled(session: Session, figure: Figure) -> str:
-    """The call by the cost model for the plan that was measured: its own CTAs and tile, not those on screen."""
+    """The call by the cost model for the plan that the policy makes now, with the CTAs and tile of the record."""
     state = session.state
     arguments: dict[str, Any] = state.plan_arguments()
     config = figure.config
