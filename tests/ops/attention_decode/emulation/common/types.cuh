@@ -1,0 +1,3 @@
+// Stands in for the kernels' own types.cuh: the host has <cstdint>.
+#pragma once
+#include <cstdint>
