@@ -58,3 +58,22 @@ def test_arguments_are_checked(tmp_path):
         place(tmp_path, PLAIN, "sglang")
     with pytest.raises(InvalidArgument, match="no entry"):
         MoeTable(PLAIN, {}).nearest(3)
+
+
+ENTRY = json.dumps(TILE)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\xef\xbb\xbf" + json.dumps({"1": TILE}).encode(), "no JSON.*BOM"),
+        (json.dumps({"1": TILE}).encode("utf-16"), "no JSON"),
+        (f'{{"1": {ENTRY}, "1": {ENTRY}}}'.encode(), "key '1' is there 2 times"),
+        (f'{{"1": {ENTRY}, "01": {ENTRY}}}'.encode(), "'01' is of 1 tokens, which are there already"),
+        (json.dumps({"1": {**TILE, "num_warps": True}}).encode(), "expected numbers by name"),
+    ],
+    ids=["byte-order mark", "UTF-16", "key twice", "number twice", "truth value"],
+)
+def test_what_an_engine_reads_otherwise_is_refused(content, words):
+    with pytest.raises(TableError, match=words):
+        MoeTable.decode(BLOCK, content)

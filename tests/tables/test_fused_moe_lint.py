@@ -94,3 +94,12 @@ def test_arguments_are_checked(tmp_path):
         lint_folder(tmp_path / "none", "vllm")
     with pytest.raises(InvalidArgument, match="give triton"):
         lint_folder(tmp_path, "sglang")
+
+
+def test_a_device_with_a_space_is_never_read(tmp_path):
+    path = put(tmp_path, "E=8,N=64,device_name=NVIDIA H200.json")
+    for engine in ("sglang", "vllm"):
+        assert severities(lint_file(path, engine)) == [
+            ("unread", f"{engine} looks for E=8,N=64,device_name=NVIDIA_H200.json")
+        ]
+    assert "is no name" in lint_file(put(tmp_path, "E=0,N=64,device_name=NVIDIA_H200.json"), "vllm")[0].message

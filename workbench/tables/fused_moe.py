@@ -130,7 +130,8 @@ class MoeTable:
             It is not what either engine reads; the message says which entry is wrong.
         """
         try:
-            said: Any = json.loads(content)
+            # As the engines open it: text in UTF-8, where a byte-order mark is no part of JSON.
+            said: Any = json.loads(content.decode(), object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             raise TableError(f"it is no JSON: {error}") from None
         if not isinstance(said, dict):
@@ -145,6 +146,8 @@ class MoeTable:
                 raise TableError(f"entry {name!r} is {json.dumps(entry)[:80]}; expected numbers by name")
             if lacking := [tile for tile in TILE_KEYS[:4] if tile not in entry]:
                 raise TableError(f"entry {name!r} lacks {', '.join(lacking)}")
+            if int(name) in tiles:
+                raise TableError(f"entry {name!r} is of {int(name)} tokens, which are there already; leave one of them")
             tiles[int(name)] = dict(entry)
         if not tiles:
             raise TableError("it has no entry")
@@ -224,4 +227,14 @@ def _is_whole(name: str) -> bool:
 
 
 def _is_value(value: object) -> bool:
-    return isinstance(value, int)
+    return type(value) is int
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, whose keys are there once: an engine would take the last without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TableError(f"key {twice!r} is there {names.count(twice)} times; leave one of them")
+    return found

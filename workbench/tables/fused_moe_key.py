@@ -23,7 +23,7 @@ DTYPES = ("fp8_w8a8", "int8_w8a8", "int8_w8a16", "int4_w4a16", "float32")
 """Values of ``dtype=``; bf16 and fp16 files have none."""
 
 _NAME = re.compile(
-    r"E=(?P<experts>\d+),N=(?P<size>\d+),device_name=(?P<device>[^,]+)(?:,dtype=(?P<dtype>[^,]+?))?"
+    r"E=(?P<experts>[1-9]\d*),N=(?P<size>[1-9]\d*),device_name=(?P<device>[^,]+)(?:,dtype=(?P<dtype>[^,]+?))?"
     r"(?:,block_shape=\[(?P<rows>\d+),(?P<space> ?)(?P<columns>\d+)\])?(?P<channel>,per_channel_quant=True)?"
     r"(?P<down>_down)?\.json"
 )
@@ -86,7 +86,7 @@ class MoeKey:
         InvalidArgument
             vLLM has no file for quantisation by channel, nor one of the down projection.
         """
-        device = self.device
+        device = self.device.replace(" ", "_")  # as both engines do with what the driver says
         if engine == "vllm":
             if self.per_channel_quant or self.down:
                 raise InvalidArgument("vLLM reads no file with per_channel_quant or of the down projection alone.")
