@@ -146,6 +146,7 @@ def test_a_study_without_finals_is_not_a_result(run, tmp_path, refused):
         (("list", "attention", "64x4K", "--set", "stage=3"), "--set stage=3: give NAME=V"),
         (("list", "attention", "64x4K", "--set", "stages=many"), "give values such as 2"),
         (("list", "attention", "64x4K", "--set", "pdl=1"), "give values such as True"),
+        (("list", "attention", "64x4K", "--set", "stages=4", "--set", "stages=6"), "--set stages is given twice"),
         (("list", "attention", "64x4K", "--group", "3"), "group is 3"),
         (("list", "router", "hy3", "--terms", "4"), "4 terms"),
         (("resources", "router", "hy3", "--gpu", "A100"), "A100 is sm_80"),

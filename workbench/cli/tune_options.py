@@ -52,7 +52,7 @@ class SpaceOptions:
         list[str] | None,
         typer.Option(
             "--set",
-            help="Values of a parameter, such as stages=4,6. Repeat.",
+            help="Values of a parameter, such as stages=4,6. Once for each parameter.",
             rich_help_panel=_SPACE,
             metavar="NAME=V,...",
         ),
@@ -85,7 +85,12 @@ class SpaceOptions:
             space = router_space(self.tokens, n, k, terms=self.terms, whole=self.whole)
         if self.applicable:
             space = space.applicable()
-        wanted = dict(_value(space, word) for word in self.values or [])
+        wanted: dict[str, Any] = {}
+        for word in self.values or []:
+            name, values = _value(space, word)
+            if name in wanted:
+                raise InvalidArgument(f"--set {name} is given twice; name all its values in one, such as {name}=4,6.")
+            wanted[name] = values
         return space.restrict(**wanted) if wanted else space
 
 
