@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import torch
 
 from tests.tables.tables import table
 from workbench.errors import InvalidArgument, StaleWeight, TableError
-from workbench.ops.router_gemm import router_gemm, router_reference, split_router_weight
+from workbench.ops.router_gemm import RouterConfig, router_gemm, router_reference, split_router_weight
+from workbench.ops.router_gemm.checks import check_apart
 from workbench.ops.router_gemm.providers import resolve, use_table
 from workbench.ops.router_gemm.triton import TritonConfig, router_gemm_triton
 from workbench.tables import Dispatch, forget_tables, save_table
@@ -159,6 +161,40 @@ def test_a_less_precise_class_is_allowed_by_name() -> None:
         router_gemm(X, split, provider="torch", precision="bf16")
     with pytest.raises(InvalidArgument, match="precision is 'fp16'; give fp32"):
         router_gemm(X, split, precision="fp16")
+
+
+def test_two_terms_are_not_taken_for_three() -> None:
+    split = split_router_weight(WEIGHT)
+    assert torch.equal(router_gemm(X, split, precision="split3"), router_gemm(X, split, provider="torch"))
+
+
+def test_a_precision_is_not_dropped_for_a_configuration() -> None:
+    with pytest.raises(InvalidArgument, match="config chooses the CUDA kernel"):
+        router_gemm(X, split_router_weight(WEIGHT), precision="fp32", config=RouterConfig())
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_compiled_code_asks_no_table(given: bool) -> None:
+    """A table looks at files and at M; neither belongs into a graph that serves any M."""
+    split = split_router_weight(WEIGHT)
+    compiled = torch.compile(lambda x: router_gemm(x, split, precision="fp32"), fullgraph=True, backend="eager")
+    torch._dynamo.reset()
+    use_table(Dispatch("NVIDIA H200", [table()] if given else None))
+    assert torch.equal(compiled(X), router_gemm(X, split, provider="torch"))
+
+
+@pytest.mark.parametrize("gap", [0, 8])
+@pytest.mark.parametrize(("shift", "apart"), [(-64, True), (-62, False), (0, False), (None, False), ("end", True)])
+def test_memory_that_touches_is_apart(gap: int, shift: int | str | None, apart: bool) -> None:
+    """Scores of 4 x 16 in bf16 before, over and right behind 4 rows of 64; ``None``: over the last element."""
+    memory, first = torch.zeros(1024).bfloat16(), 128
+    x = memory[first : first + 4 * (64 + gap)].view(4, 64 + gap)[:, :64]
+    end = first + 3 * (64 + gap) + 64
+    at = end if shift == "end" else end - 1 if shift is None else first + int(shift)
+    out = memory[at : at + 64].view(4, 16)
+    with nullcontext() if apart else pytest.raises(InvalidArgument, match="out lies in the memory of x"):
+        check_apart(x, out)
+    check_apart(x[:0], out[:0])
 
 
 @pytest.mark.parametrize("provider", [None, 5, ["torch"]])

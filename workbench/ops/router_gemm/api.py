@@ -71,9 +71,9 @@ def _own(device: torch.device) -> str:
 
 
 @lru_cache(maxsize=64)
-def _gpu(device: torch.device) -> str:
-    """Name of a GPU by its driver."""
-    return str(torch.cuda.get_device_name(device))
+def _known(device: torch.device) -> tuple[str, str | None]:
+    """The provider of ours on a device, and the GPU's name by its driver, both asked once: torch takes microseconds."""
+    return _own(device), torch.cuda.get_device_name(device) if device.type == "cuda" else None
 
 
 def router_gemm(
@@ -104,7 +104,7 @@ def router_gemm(
         in compiled code (see :func:`workbench.ops.router_gemm.providers.use_table`).
     precision : str, optional
         The least precise class of :data:`workbench.ops.router_gemm.providers.PRECISIONS` that ``"auto"`` may take;
-        default: that of the terms of the weight.
+        default: that of the terms of the weight. Not with ``config``. ``"split3"`` on two terms is FP32 by torch.
     config : RouterConfig, optional
         Of the CUDA kernel; default by M, N and K.
     out : tensor [M, N], optional
@@ -125,19 +125,19 @@ def router_gemm(
         The dispatch table cannot be used.
     """
     check_arguments(x, weight, out, out_dtype)
-    gpu = None
-    if not torch.compiler.is_compiling():
+    compiling = torch.compiler.is_compiling()
+    if not compiling:
         weight.check_fresh()
         if out is not None:
             check_apart(x, out)
-        gpu = _gpu(x.device) if x.is_cuda else None
     experts, hidden = weight.shape
-    if precision is not None and provider != "auto":
-        raise InvalidArgument(f"precision is for provider 'auto'; provider is {provider!r}. Leave one of them out.")
-    if provider == "auto" and config is not None:
-        provider = "cuda"
-    limit = precision or ("split" if weight.num_terms == 2 else "split3")
-    provider = resolve(provider, x.shape[0], experts, hidden, limit, own=_own(x.device), gpu=gpu)
+    if precision is not None and (provider != "auto" or config is not None):
+        given = f"provider is {provider!r}" if provider != "auto" else "config chooses the CUDA kernel"
+        raise InvalidArgument(f"precision is for provider 'auto'; {given}. Leave one of them out.")
+    if provider == "auto":
+        provider = "cuda" if config is not None else _choose(x, weight, precision, by_table=not compiling)
+    else:
+        resolve(provider, x.shape[0], experts, hidden)
     if config is not None and provider != "cuda":
         raise InvalidArgument(f"config is for provider 'cuda'; provider is {provider!r}. Leave one of them out.")
     if provider == "triton":
@@ -153,6 +153,17 @@ def router_gemm(
     run = _router_gemm_torch if x.is_cuda else product
     run(x, weight.terms[0] if name == "bf16" else weight.weight.detach(), out, name)
     return out
+
+
+def _choose(x: torch.Tensor, weight: RouterWeight, precision: str | None, *, by_table: bool) -> str:
+    """The provider of a product that names none."""
+    terms = "split" if weight.num_terms == 2 else "split3"
+    limit = precision or terms
+    if limit == "split3" and terms == "split":
+        limit = "fp32"  # our kernels would multiply by two terms, which is less precise
+    own, gpu = _known(x.device) if by_table else (_own(x.device), None)
+    (n, k), m = weight.shape, x.shape[0]
+    return resolve("auto", m, n, k, limit, own=own, gpu=gpu, by_table=by_table)
 
 
 def _run_cuda(x: torch.Tensor, weight: RouterWeight, config: RouterConfig | None, out: torch.Tensor) -> None:

@@ -64,7 +64,7 @@ def use_table(table: Table | None) -> None:
     """Let ``provider="auto"`` go by a table, such as `workbench.tables.Dispatch`.
 
     None goes back to what holds from the start: tables of one's own, where `workbench.tables.save_table` puts them, for
-    the GPU that a product runs on.
+    the GPU that a product runs on. Compiled code asks no table, for it serves any number of tokens.
 
     Raises
     ------
@@ -92,6 +92,7 @@ def resolve(
     *,
     own: str = "cuda",
     gpu: str | None = None,
+    by_table: bool = True,
 ) -> str:
     """Name the provider that runs a product.
 
@@ -108,6 +109,8 @@ def resolve(
         ``"torch"`` instead where neither is precise enough.
     gpu : str, optional
         The GPU that the product runs on; None: none, or it is not known, so no table of one's own is asked.
+    by_table : bool
+        Whether tables are asked. Not in compiled code, where m may stand for any number.
 
     Raises
     ------
@@ -122,8 +125,8 @@ def resolve(
         return provider
     if precision not in PRECISIONS:
         raise InvalidArgument(f"precision is {precision!r}; give {', '.join(PRECISIONS)}.")
-    table = _table
-    if gpu is not None:
+    table = _table if by_table else None
+    if by_table and gpu is not None:
         if isinstance(table, Dispatch):
             table.check(gpu)
         table = table or _own_tables(gpu)
