@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import shlex
 import signal
 import subprocess
@@ -20,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+
+from workbench.capture.process import end_group
 
 POLL_S = 0.1
 TERMINATE_S = 3.0
@@ -112,7 +113,7 @@ class Running:
         status = self._process.poll()
         if status is None:
             return self.end("over its limit") if time.monotonic() > self._limit else None
-        end_group(self._process)  # what it left running
+        end_group(self._process, TERMINATE_S)  # what it left running
         if status:
             how = f"signal {-status}" if status < 0 else f"exit status {status}"
             self._complaints.append(f"{how} of {shlex.join(self._command[:4])}")
@@ -121,24 +122,11 @@ class Running:
     def end(self, state: str) -> Outcome:
         """End it with all that it started."""
         assert self._process is not None
-        end_group(self._process)
+        end_group(self._process, TERMINATE_S)
         return self._outcome(state)
 
     def _outcome(self, state: str) -> Outcome:
         return Outcome(self.stage.name, state, time.monotonic() - self._began, "; ".join(self._complaints))
-
-
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its group: asked first, killed soon after."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-        limit = time.monotonic() + TERMINATE_S
-        while time.monotonic() < limit:
-            process.poll()  # a child that ended but was not asked after would count as alive
-            os.killpg(process.pid, 0)
-            time.sleep(POLL_S / 2)
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 @dataclass

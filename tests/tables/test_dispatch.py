@@ -12,15 +12,7 @@ from pydantic import ValidationError
 
 from tests.tables.tables import SPANS, table
 from workbench.errors import InvalidArgument, TableError
-from workbench.tables import DispatchTable, Span, find_table, forget_tables, load_table, save_table, table_path
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_TABLES_DIR", str(tmp_path / "tables"))
-    forget_tables()
-    yield
-    forget_tables()
+from workbench.tables import DispatchTable, Span, find_table, load_table, save_table, table_path
 
 
 def test_round_trip():

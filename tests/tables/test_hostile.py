@@ -10,17 +10,9 @@ import pytest
 
 from tests.tables.tables import table
 from workbench.errors import InvalidArgument, TableError
-from workbench.tables import Dispatch, find_table, forget_tables, load_table, module_source, read_sglang, save_table
+from workbench.tables import Dispatch, find_table, load_table, module_source, read_sglang, save_table
 from workbench.tables.dispatch import DispatchTable, _digest
 from workbench.tables.tuned import read_tuned
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_TABLES_DIR", str(tmp_path / "tables"))
-    forget_tables()
-    yield
-    forget_tables()
 
 
 def test_two_tables_of_one_shape_and_class_are_refused():

@@ -6,15 +6,7 @@ import pytest
 
 from tests.tables.tables import table
 from workbench.errors import TableError
-from workbench.tables import ROUTER_PROVIDERS, Dispatch, canonical, forget_tables, save_table
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_TABLES_DIR", str(tmp_path / "tables"))
-    forget_tables()
-    yield
-    forget_tables()
+from workbench.tables import ROUTER_PROVIDERS, Dispatch, canonical, save_table
 
 
 @pytest.mark.parametrize(

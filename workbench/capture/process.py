@@ -82,8 +82,7 @@ def run_process(
                 said = (stage or {}).get("stage", "starting Python")
                 raise CaptureTimeout(
                     f"the capture took longer than timeout_s={timeout_s:g} and was ended while {said}; nothing of it "
-                    f"was "
-                    "recorded. Give a longer limit, or fewer metrics and runs.",
+                    "was recorded. Give a longer limit, or fewer metrics and runs.",
                     folder.log_text(),
                 )
             time.sleep(POLL_SECONDS)
@@ -93,14 +92,14 @@ def run_process(
         end_strays(folder.path)
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process and everything in its group: asked first, killed a second later."""
+def end_group(process: subprocess.Popen[bytes], seconds: float = TERMINATE_SECONDS) -> None:
+    """End a process and everything in its group: asked first, killed so many seconds later."""
     if process.stdin is not None:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
-        limit = time.monotonic() + TERMINATE_SECONDS
+        limit = time.monotonic() + seconds
         while time.monotonic() < limit:
             process.poll()  # a child that ended but was not asked after would count as alive
             os.killpg(process.pid, 0)
