@@ -78,6 +78,15 @@ def test_records_hold_the_same(found, tmp_path):
     assert row["case"] == "K4096-N192-M1024"
 
 
+def test_a_configuration_that_is_given_twice_has_two_rows(found):
+    twice = [CONFIGS[0], CONFIGS[1], CONFIGS[0]]
+    steps: list[tuple[int, int]] = []
+    rows = resources(ROUTER, twice, progress=lambda *at: steps.append(at))
+    assert [each.config for each in rows] == twice
+    assert rows[0].to_row() == rows[2].to_row()
+    assert steps == [(2, 2)], "kernels are counted, not configurations"
+
+
 def test_what_does_not_compile_is_a_row_of_its_own(monkeypatch, found):
     class Broken(Job):
         def compile(self):

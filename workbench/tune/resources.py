@@ -99,7 +99,8 @@ def resources(
     Returns
     -------
     list of Resources
-        In the order of the configurations. One that does not compile says so in `Resources.problem`.
+        One for each of the configurations, in their order, also for one that is given twice. One that does not compile
+        says so in `Resources.problem`.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def resources(
                 f"Give one of {', '.join(g.name for g in devices.CATALOGUE.values() if g.arch == job.arch)}."
             )
     _compile(list(jobs.values()), workers, progress)
-    return [_of(space, config, job, device) for config, job in jobs.items()]
+    return [_of(space, config, jobs[config], device) for config in wanted]
 
 
 def table(found: Sequence[Resources]) -> pd.DataFrame:
