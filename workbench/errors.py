@@ -234,7 +234,7 @@ class UnevenKernels(CaptureError):
 
 
 class WorkFailed(CaptureError):
-    """The captured call itself raised an error; the message ends in its traceback."""
+    """The captured call itself raised an error, whose traceback the message ends in, or it ended its process."""
 
 
 class ReportDamaged(WorkbenchError, ValueError):

@@ -12,7 +12,7 @@ from tests.capture.processes import alive
 from tests.capture.stand_in.ncu_errors import ERRORS
 from tests.waiting import SECONDS, until
 from workbench.capture import capture, capture_batch, request
-from workbench.capture.failures import diagnose
+from workbench.capture.failures import diagnose, ended_within
 from workbench.capture.jobs import remove_abandoned
 from workbench.errors import (
     CaptureError,
@@ -64,6 +64,18 @@ def test_words_of_the_call_are_not_taken_for_those_of_ncu(machine, function, say
     with pytest.raises(WorkFailed) as raised:
         capture(f"kernels:{function}", metrics=TWO).result()
     assert says in str(raised.value)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"before": 1}, {"status": 3}])
+def test_a_call_that_ends_its_process_is_told(machine, leftovers, parameters):
+    with pytest.raises(WorkFailed, match="the process ended before the call returned, and no error was raised") as told:
+        capture("kernels:vanishes", parameters, metrics=TWO).result()
+    assert "about to go" in told.value.log
+    assert leftovers() == []
+
+
+def test_the_status_of_the_process_that_ended_is_told():
+    assert "the process ended by signal 11 before the call returned" in str(ended_within("mine", "", -11))
 
 
 def test_what_ncu_says_comes_before_a_call_that_fails_of_it():

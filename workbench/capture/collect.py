@@ -74,12 +74,18 @@ def end_with_parent() -> None:
 
 @contextlib.contextmanager
 def work(folder: JobFolder) -> Iterator[None]:
-    """What the captured call raises is written where it is raised: tools around it may make another error of it."""
+    """What the captured call raises is written where it is raised: tools around it may make another error of it.
+
+    A call that ends the process leaves the mark that it began.
+    """
+    folder.calling.touch()
     try:
         yield
     except BaseException as error:
         folder.fail(error, by_work=True)
         raise
+    finally:
+        folder.calling.unlink(missing_ok=True)
 
 
 def prepare(folder: JobFolder, job: Job, index: int, seed: int | None = None) -> Prepared:

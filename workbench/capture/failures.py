@@ -131,16 +131,36 @@ def diagnose(
             return cause.error(f"{what}: {cause.message}{_details(cause.error, log)}", log)
     if failure and (by_work or not _from_profiler(failure)):
         return _work_failed(what, failure, log)
-    how = "ended" if status is None else f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
     lines = [line for line in (log or said).splitlines() if line.strip()][-LAST_LINES:]
     shown = "\n".join(f"    {line}" for line in lines) or "    (nothing was printed)"
-    return CaptureError(f"{what}: the capture process {how}. Its last lines:\n{shown}", log)
+    return CaptureError(f"{what}: the capture process {_how(status)}. Its last lines:\n{shown}", log)
+
+
+def ended_within(what: str, log: str, status: int | None) -> WorkFailed:
+    """The exception for a call that ended its process.
+
+    Parameters
+    ----------
+    what, log
+        As of `diagnose`.
+    status
+        Exit status of that process; None where only its parent's is known.
+    """
+    return WorkFailed(
+        f"{what}: the process {_how(status)} before the call returned, and no error was raised. `os._exit`, or a fault "
+        f"in native code, ends it so. Let the call return.",
+        log,
+    )
 
 
 def nothing_profiled(what: str, log: str) -> NothingProfiled:
     """The exception for a call without a kernel, where others of its process had some."""
     message = next(cause.message for cause in KNOWN if cause.error is NothingProfiled)
     return NothingProfiled(f"{what}: {message}", log)
+
+
+def _how(status: int | None) -> str:
+    return "ended" if status is None else f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 def _from_profiler(failure: dict[str, Any]) -> bool:

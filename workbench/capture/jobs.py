@@ -9,6 +9,7 @@ log.txt             everything that was printed
 case-<n>.json       what the n-th case turned out to be; timeline-<n>.npz beside it
 result.json         the counters, written whole or not at all
 failure.json        the first error, likewise
+calling             there while the captured call runs, and after it where that ended the process
 first               made by the first process of the job; the one under ncu comes second
 owner               locked while the process that asked lives; a folder that nobody owns is removed by
                     the next capture
@@ -73,6 +74,11 @@ class JobFolder:
     def temporary(self) -> Path:
         """The processes' TMPDIR."""
         return self.path / "tmp"
+
+    @property
+    def calling(self) -> Path:
+        """There while the captured call runs."""
+        return self.path / "calling"
 
     def job(self) -> Job:
         """What to do."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from workbench.capture.failures import diagnose
+from workbench.capture.failures import diagnose, ended_within
 from workbench.capture.jobs import Job, JobFolder, job_folder
 from workbench.capture.metrics import CHIPS, keep_known, known_metrics
 from workbench.capture.process import only_one, run_process
@@ -15,7 +15,7 @@ from workbench.capture.report_file import check_structure
 from workbench.capture.requests import Request
 from workbench.capture.results import Captured, store_results
 from workbench.capture.tools import Tools, find_tools
-from workbench.errors import CaptureError, NoGpu, ReportDamaged, UnknownMetric, WorkbenchError
+from workbench.errors import CaptureError, NoGpu, NothingProfiled, ReportDamaged, UnknownMetric, WorkbenchError
 from workbench.gpu import driver
 from workbench.records import Store
 
@@ -94,7 +94,7 @@ def run_group(
             cancelled=cancelled,
             progressed=progressed,
         )
-        if folder.read("result.json") is None:
+        if folder.read("result.json") is None or folder.calling.exists():
             raise _failure(what, folder, status)
         return store_results(
             folder,
@@ -125,11 +125,15 @@ def _metrics(request: Request, tools: Tools | None) -> tuple[tuple[str, ...], tu
 
 
 def _failure(what: str, folder: JobFolder, status: int) -> WorkbenchError:
-    """Why a process left no result. What ncu says comes first, then a damaged report, then what Python says."""
+    """Why a process left no whole result. What ncu says comes first, then a damaged report, then what Python says."""
     log, failure = folder.log_text(), folder.read("failure.json")
     if failure and failure["by_work"]:
         return diagnose(what, failure, log, status, folder.profiler_text())
     found = diagnose(what, None, log, status)
+    within = folder.calling.exists()
+    ended = ended_within(what, log, None if failure or folder.read("result.json") else status)
+    if within and type(found) is NothingProfiled:  # it ended before it launched anything
+        return ended
     if type(found) is not CaptureError:  # a cause that is known
         return found
     for report in sorted(folder.path.glob("*.ncu-rep")):
@@ -137,4 +141,4 @@ def _failure(what: str, folder: JobFolder, status: int) -> WorkbenchError:
             check_structure(report)
         except ReportDamaged as error:
             return ReportDamaged(f"{what}: ncu left a damaged report. {error}".replace(str(report), "The report"))
-    return diagnose(what, failure, log, status)
+    return ended if within else diagnose(what, failure, log, status)
