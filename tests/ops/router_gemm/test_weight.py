@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.ops.router_gemm.judge import summed_terms
 from workbench.errors import InvalidArgument, StaleWeight
-from workbench.ops.router_gemm import router_gemm, split_router_weight
+from workbench.ops.router_gemm import router_gemm, router_reference, split_router_weight
 
 BOUNDS = {("nearest", 2): 2**-17, ("truncate", 2): 2**-15, ("nearest", 3): 0.0, ("truncate", 3): 0.0}
 
@@ -90,6 +90,29 @@ def test_inference_tensors_have_no_version() -> None:
         split.check_fresh()
         assert not split.verify(weight)
         assert split.update_(weight).verify(weight)
+
+
+def test_verify_needs_contents() -> None:
+    weight = torch.randn(16, 64)
+    with pytest.raises(InvalidArgument, match="weight is on the meta device and has no contents; verify once"):
+        split_router_weight(weight).verify(weight.to("meta"))
+    with pytest.raises(InvalidArgument, match="this router weight is on the meta device"):
+        split_router_weight(weight.to("meta")).verify(weight)
+
+
+@pytest.mark.parametrize(
+    ("x", "weight", "match"),
+    [
+        (torch.randn(2, 56), torch.randn(16, 64), "x has hidden size 56 and the weight 64; they must agree"),
+        (torch.randn(64), torch.randn(16, 64), r"x is \(64,\); give a tensor \[tokens, hidden\]"),
+        (torch.randn(2, 64), torch.randn(2, 16, 64), r"weight is \(2, 16, 64\); give a tensor \[experts, hidden\]"),
+        (torch.randn(2, 64), [[1.0]], "weight is a list"),
+        (torch.randn(2, 64).to("meta"), torch.randn(16, 64), "x is on meta and the weight on cpu"),
+    ],
+)
+def test_the_reference_refuses_what_does_not_fit(x: torch.Tensor, weight: torch.Tensor, match: str) -> None:
+    with pytest.raises(InvalidArgument, match=match):
+        router_reference(x, weight)
 
 
 def test_verify_tells_minus_zero_and_other_shapes_apart() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from workbench.errors import InvalidArgument
+
 
 def router_reference(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """``x W^T`` of the operands as they are, in float64.
@@ -17,5 +19,18 @@ def router_reference(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     Returns
     -------
     float64 tensor [M, N]
+
+    Raises
+    ------
+    InvalidArgument
+        One is no tensor of two dimensions, K differs, or they are on different devices.
     """
+    for name, given in (("x", x), ("weight", weight)):
+        if not isinstance(given, torch.Tensor) or given.ndim != 2:
+            shown = tuple(given.shape) if isinstance(given, torch.Tensor) else f"a {type(given).__name__}"
+            raise InvalidArgument(f"{name} is {shown}; give a tensor [{'tokens' if name == 'x' else 'experts'}, hidden].")
+    if x.shape[1] != weight.shape[1]:
+        raise InvalidArgument(f"x has hidden size {x.shape[1]} and the weight {weight.shape[1]}; they must agree.")
+    if x.device != weight.device:
+        raise InvalidArgument(f"x is on {x.device} and the weight on {weight.device}; move them to one device.")
     return x.double() @ weight.double().t()

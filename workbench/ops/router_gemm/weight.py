@@ -121,8 +121,16 @@ class RouterWeight:
 
         Sees what :meth:`check_fresh` cannot: changes through ``weight.data``, of inference tensors, and a module whose
         weight is another tensor now, as after ``load_state_dict(..., assign=True)``.
+
+        Raises
+        ------
+        InvalidArgument
+            For another type than FP32, or where there are no contents: one of the two is on the meta device.
         """
         _check(weight)
+        if weight.is_meta or self.terms.is_meta:
+            which = "weight" if weight.is_meta else "this router weight"
+            raise InvalidArgument(f"{which} is on the meta device and has no contents; verify once they are loaded.")
         if tuple(weight.shape) != self.shape:
             return False
         expected = split_router_weight(weight.detach(), self.rounding, self.num_terms)
