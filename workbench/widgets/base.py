@@ -11,7 +11,7 @@ import traitlets
 from IPython.display import display
 
 from workbench.errors import WorkbenchError
-from workbench.widgets.still import still_html
+from workbench.widgets.still import check_picture, still_html
 
 Reply: TypeAlias = tuple[dict[str, Any], list[bytes]] | None
 """What is answered to a message, and its buffers; None where a new frame is the answer."""
@@ -43,6 +43,8 @@ class Screen(anywidget.AnyWidget):
     ----------
     title : str
         Name of the widget.
+    picture_width : int
+        Pixels of its picture where no other width is asked for.
     replies : mapping of str to callable
         What answers each kind of message of a view.
     session
@@ -50,6 +52,7 @@ class Screen(anywidget.AnyWidget):
     """
 
     title: ClassVar[str]
+    picture_width: ClassVar[int] = 1100
     replies: ClassVar[Mapping[str, Callable[[Any, dict[str, Any]], Reply]]]
     session: Any
 
@@ -84,8 +87,31 @@ class Screen(anywidget.AnyWidget):
         """Change settings as a view asks; a value that cannot be is shown in the view in words instead."""
         self._from_view(view, number, next(iter(changes), ""), lambda: self.session.change(**changes))
 
+    def to_svg(self, *, theme: str = "light", width: int | None = None) -> str:
+        """The screen as an SVG document.
+
+        Parameters
+        ----------
+        theme
+            "light" or "dark".
+        width
+            Pixels; default: `picture_width`. A screen that needs more takes what it needs.
+
+        Raises
+        ------
+        InvalidArgument
+            There is no such theme, or the width is no number of pixels.
+        """
+        width = self.picture_width if width is None else width
+        check_picture(theme, width)
+        return self._drawn(theme, width)
+
     def _content(self) -> dict[str, Any]:
         """The frame, without its number."""
+        raise NotImplementedError
+
+    def _drawn(self, theme: str, width: int) -> str:
+        """The screen as an SVG document, in a theme that there is."""
         raise NotImplementedError
 
     def _picture(self) -> tuple[str, str]:

@@ -168,6 +168,23 @@ def test_the_sentence_compares_with_the_noise(empty):
     assert "A takes 21.0 \u00b5s alone on cold caches" in sentence(session)
 
 
+def test_captures_without_a_time_in_common_are_named_once(empty):
+    for at in range(4):
+        empty.add(nsight(configuration={"at": at}))
+    empty.add(reduced())
+    session = Session(empty)
+    counted = [one for one in session.captures if one.counted]
+    (bare,) = (one for one in session.captures if not one.counted)
+    session.change(picks=[bare, *counted])
+    assert sentence(session) == (
+        "B, C, D and E have no time in common with A: A, or each of them, is reduced or lacks it."
+    )
+    session.change(picks=[*counted[:2], bare])
+    first, second = sentence(session).split(". ")
+    assert first.startswith("B takes ")
+    assert second == "C and A have no time in common: one of them is reduced or lacks it."
+
+
 def test_cautions(empty):
     digest = "ab" * 32
     records = [

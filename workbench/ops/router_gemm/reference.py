@@ -28,7 +28,8 @@ def router_reference(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     for name, given in (("x", x), ("weight", weight)):
         if not isinstance(given, torch.Tensor) or given.ndim != 2:
             shown = tuple(given.shape) if isinstance(given, torch.Tensor) else f"a {type(given).__name__}"
-            raise InvalidArgument(f"{name} is {shown}; give a tensor [{'tokens' if name == 'x' else 'experts'}, hidden].")
+            rows = "tokens" if name == "x" else "experts"
+            raise InvalidArgument(f"{name} is {shown}; give a tensor [{rows}, hidden].")
     if x.shape[1] != weight.shape[1]:
         raise InvalidArgument(f"x has hidden size {x.shape[1]} and the weight {weight.shape[1]}; they must agree.")
     if x.device != weight.device:

@@ -44,7 +44,7 @@ class _Drawing(Pen):
     """Writes one document from top to bottom."""
 
     def __init__(self, session: Session, theme: str, width: int) -> None:
-        super().__init__(THEMES["dark" if theme == "dark" else "light"], width)
+        super().__init__(THEMES[theme], width)
         self.session, self.name = session, theme
         self.frame = frame_of(session, None)
         self.y = float(MARGIN)

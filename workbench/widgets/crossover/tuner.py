@@ -223,8 +223,7 @@ class CrossoverTuner(Screen):
         """The table as a Python module that needs nothing else."""
         return module_source([self.table])
 
-    def to_svg(self, *, theme: str = "light", width: int = 1100) -> str:
-        """The screen as an SVG document."""
+    def _drawn(self, theme: str, width: int) -> str:
         return render_svg(self.session, theme=theme, width=width)
 
     def copy_as_code(self) -> str:

@@ -217,8 +217,7 @@ class ProfileBrowser(Screen):
         )
         return _written(page, path)
 
-    def to_svg(self, *, theme: str = "light", width: int = 1100) -> str:
-        """The screen as an SVG document."""
+    def _drawn(self, theme: str, width: int) -> str:
         return render_svg(self.session, theme=theme, width=width)
 
     def copy_as_code(self) -> str:

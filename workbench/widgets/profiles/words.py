@@ -39,7 +39,9 @@ def sentence(session: Session) -> str:
         return f"{text.plural(len(shown), 'capture')}{on}. Pick two or more to compare them."
     if len(picked) == 1:
         return f"{_alone(picked[0])} Pick another to compare it with."
-    return " ".join(filter(None, (_against(session.rows, at, one) for at, one in enumerate(picked[1:], 1))))
+    said = [_against(session.rows, at, one) for at, one in enumerate(picked[1:], 1)]
+    without = [LETTERS[at] for at, words in enumerate(said, 1) if not words]
+    return " ".join(filter(None, [*said, _without(without)]))
 
 
 def _alone(capture: Capture) -> str:
@@ -57,19 +59,29 @@ def _alone(capture: Capture) -> str:
 
 
 def _against(rows: Sequence[Row], at: int, capture: Capture) -> str:
-    """One capture against the first."""
+    """One capture against the first; "" where the two have no time in common."""
     letter = LETTERS[at]
     by_name = {row.name: row for row in rows}
     time = by_name.get(DURATION)
     change = time.differences[at] if time is not None else None
     if not capture.counted or time is None or change is None or change.relative is None:
-        return f"{letter} and A have no time in common: one of them is reduced or lacks it."
+        return ""
     words = f"{letter} takes {_percent(change)} time alone than A, {_noise(change)}"
     balance = by_name.get(IMBALANCE)
     before, after = (balance.readings[0], balance.readings[at]) if balance is not None else (None, None)
     if before is not None and after is not None:
         words += f"; imbalance {before.value:.0f} % \u2192 {after.value:.0f} %"
     return words + "."
+
+
+def _without(letters: Sequence[str]) -> str:
+    """Those that have no time in common with the first, in one sentence."""
+    if not letters:
+        return ""
+    if len(letters) == 1:
+        return f"{letters[0]} and A have no time in common: one of them is reduced or lacks it."
+    named = f"{', '.join(letters[:-1])} and {letters[-1]}"
+    return f"{named} have no time in common with A: A, or each of them, is reduced or lacks it."
 
 
 def _percent(change: Difference) -> str:

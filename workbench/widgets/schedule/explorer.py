@@ -100,6 +100,7 @@ class ScheduleExplorer(Screen):
 
     title = "Schedule explorer"
     replies = REPLIES
+    picture_width = 1024
     session: Session
 
     def __init__(
@@ -218,8 +219,7 @@ class ScheduleExplorer(Screen):
         """Python that opens the same view again."""
         return self.session.as_code()
 
-    def to_svg(self, *, theme: str = "light", width: int = 1024) -> str:
-        """The screen as an SVG document; see :func:`workbench.widgets.schedule.svg.render_svg`."""
+    def _drawn(self, theme: str, width: int) -> str:
         return render_svg(self.session.scene(), theme=theme, width=width)
 
     def to_plans_json(self) -> str:

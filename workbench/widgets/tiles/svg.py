@@ -46,7 +46,7 @@ class _Drawing(Pen):
     """Writes one document from top to bottom."""
 
     def __init__(self, session: Session, theme: str, width: int) -> None:
-        super().__init__(THEMES["dark" if theme == "dark" else "light"], width)
+        super().__init__(THEMES[theme], width)
         self.session = session
         self.scene = scene_of(session)
         self.frame = frame_of(session, self.scene, None)

@@ -199,8 +199,7 @@ class TileTuner(StudyScreen):
         """Wait until nothing is left to compile or to count: ``await tuner.compiled()``."""
         await self.session.compiler.finished()
 
-    def to_svg(self, *, theme: str = "light", width: int = 1100) -> str:
-        """The screen as an SVG document."""
+    def _drawn(self, theme: str, width: int) -> str:
         return render_svg(self.session, theme=theme, width=width)
 
     def copy_as_code(self) -> str:
