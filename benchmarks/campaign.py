@@ -42,7 +42,21 @@ def checks(*what: str, at_once: int = 1) -> tuple[str, ...]:
     """Command for tests that need a GPU; one that hangs ends its process."""
     side_by_side = ("-n", str(at_once), "--dist", "loadfile") if at_once > 1 and find_spec("xdist") else ()
     how = ("--timeout", "180", "--timeout-method", "thread", "--continue-on-collection-errors")
-    return (sys.executable, "-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider", *how, *side_by_side, *what)
+    return (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-m",
+        "gpu",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:benchmark",
+        *how,
+        *side_by_side,
+        *what,
+    )
 
 
 def script(name: str, *arguments: str | Path) -> tuple[str, ...]:

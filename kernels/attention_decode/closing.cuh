@@ -3,14 +3,8 @@
 #include "attention_decode/shape.cuh"
 #include "attention_decode/slab.cuh"
 
-// The combine buffer of a warp: [kRowsPadded][HEAD_DIM].
-__device__ __forceinline__ float* combine_of(const Shared& s, int warp, int stage) {
-  if constexpr (kCombineInRing) return reinterpret_cast<float*>(s.all_rings + (warp * STAGES + stage) * kStageBytes);
-  else return s.combine + warp * kRowsPadded * HEAD_DIM;
-}
-
-// Writes this warp's state to its combine buffer; `stage` is the one it emptied last.
-__device__ __forceinline__ void put(const Accumulators& acc, const Shared& s, int stage, int warp, int lane) {
+// Writes this warp's state to its combine buffer: zeros and a reference of -inf where it had no slab.
+__device__ __forceinline__ void put(const Accumulators& acc, const Shared& s, int warp, int lane) {
   int g = lane >> 2, t = lane & 3;
 #pragma unroll
   for (int n = 0; n < kNTiles; ++n) {
@@ -25,7 +19,7 @@ __device__ __forceinline__ void put(const Accumulators& acc, const Shared& s, in
       s.sums[warp * kRowsPadded + row] = make_float2(acc.reference[n].x, sum.x);
       s.sums[warp * kRowsPadded + row + 1] = make_float2(acc.reference[n].y, sum.y);
     }
-    float4* to = reinterpret_cast<float4*>(combine_of(s, warp, stage) + row * HEAD_DIM);
+    float4* to = reinterpret_cast<float4*>(s.combine + (warp * kRowsPadded + row) * HEAD_DIM);
 #pragma unroll
     for (int m = 0; m < kMTiles; m += 2) {  // M tiles m and m + 1: four neighbouring head dims
       int box = 2 * m / kVVector, inside = 2 * m % kVVector;
@@ -65,136 +59,206 @@ __device__ __forceinline__ void store_output(const Params& p, int request, int k
 
 // ---- requests in several pieces --------------------------------------------------------------------------------
 
-__device__ __forceinline__ bool leads(const Descriptor& d) {
-  return d.num_chunks > 1 && (d.chunk % kMergeGroup == kMergeGroup - 1 || d.chunk + 1 == d.num_chunks);
+// The merge of a request is dealt to a power of two of leaders, each with an equal share of the rows: every
+// kSharePieces-th piece from the first on, as many as there are rows. A contiguous fill puts these pieces last in their
+// bins. Where not all CTAs are resident at once only the last piece leads, for its CTA starts after those it waits for.
+__device__ __forceinline__ int share_shift(const Params& p, const Descriptor& d) {
+  int leaders = p.resident ? max(1, d.num_chunks / kSharePieces) : 1;
+  return 31 - __clz(min(leaders, kRows));
 }
 
-__device__ __forceinline__ uint32_t present(uint32_t x) { return x == kAbsent ? 0x7fffffffu : x; }
-
-__device__ __forceinline__ float4 present(float4 x) {
-  return make_float4(__uint_as_float(present(__float_as_uint(x.x))), __uint_as_float(present(__float_as_uint(x.y))),
-                     __uint_as_float(present(__float_as_uint(x.z))), __uint_as_float(present(__float_as_uint(x.w))));
+__device__ __forceinline__ bool leads(const Params& p, const Descriptor& d) {
+  if (d.num_chunks == 1) return false;
+  if (!p.resident) return d.chunk + 1 == d.num_chunks;
+  return d.chunk % kSharePieces == 0 && d.chunk / kSharePieces >> share_shift(p, d) == 0;
 }
 
-// Stores a partial result. Slots below p.slots are read by other CTAs: each word tells by itself whether it is there, so
-// the stores need no order. Slots from p.slots on hold what a leader puts aside for itself.
+__device__ __forceinline__ bool absent(float x) { return __float_as_uint(x) == kAbsent; }
+__device__ __forceinline__ bool absent(float2 x) { return absent(x.x) || absent(x.y); }
+__device__ __forceinline__ bool absent(float4 x) { return absent(x.x) || absent(x.y) || absent(x.z) || absent(x.w); }
+
+__device__ __forceinline__ float present(float x) { return absent(x) ? __uint_as_float(0x7fffffff) : x; }
+__device__ __forceinline__ float4 present(float4 x) { return make_float4(present(x.x), present(x.y), present(x.z), present(x.w)); }
+
+// Where a strip of a partial result lies.
+__device__ __forceinline__ int64_t partial_index(int slot, int strip) { return int64_t(slot) * (kRows * kStrips) + strip; }
+
+// Stores a partial result for other CTAs: each word tells by itself whether it is there, so the stores need no order.
 __device__ __forceinline__ void store_partial(const Params& p, int slot, int row, int quad, const Sum& x) {
-  int64_t at = int64_t(slot) * kRows + row;
-  ptx::store_shared_with_grid(p.partial_out + at * HEAD_DIM + 4 * quad, present(x.o));
-  if (quad == 0) ptx::store_shared_with_grid(p.partial_sum + at, make_float2(x.reference, x.sum));
+  int64_t at = partial_index(slot, row * kStrips + quad / kStripQuads);
+  ptx::store_shared_with_grid(p.partial_out + at * kStripDims + 4 * (quad % kStripQuads), present(x.o));
+  if (quad % kStripQuads == 0) ptx::store_shared_with_grid(p.partial_sum + at, make_float2(x.reference, x.sum));
 }
 
-// Fetches the partial result in `slot` into this warp's combine buffer, waiting for it, and marks the slot as empty.
-__device__ __forceinline__ void fetch(const Params& p, const Shared& s, int slot, int pass, int turn, int warp, int lane) {
-  constexpr int quads = HEAD_DIM / 4, all = kRowsAPass * quads, at_once = 8;
-  const float nothing = __uint_as_float(kAbsent);
-  int64_t first = int64_t(slot) * kRows + pass * kRowsAPass;
-  int rows = min(kRowsAPass, kRows - pass * kRowsAPass);
-  float4* from = reinterpret_cast<float4*>(p.partial_out + first * HEAD_DIM);
-  float4* to = reinterpret_cast<float4*>(combine_of(s, warp, s.stages[warp]));
+// Up to `count` partial results of one strip on their way from L2, four head dims a lane.
+template <int count>
+struct Pieces {
+  float4 o[count];
+  float2 sum[count];
+
+  // Expects those in slots slot, slot + step, ... below `end`.
+  __device__ __forceinline__ void expect(int slot, int step, int end) {
+    const float nothing = __uint_as_float(kAbsent);
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      bool exists = slot + i * step < end;
+      o[i] = exists ? make_float4(nothing, nothing, nothing, nothing) : make_float4(0, 0, 0, 0);
+      sum[i] = exists ? make_float2(nothing, nothing) : make_float2(kMinusInfinity, 0.0f);
+    }
+  }
+  // Asks for what is not there yet; does not wait for the answer.
+  __device__ __forceinline__ void look(const Params& p, int slot, int step, int strip, int quad) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      int64_t at = partial_index(slot + i * step, strip);
+      if (absent(o[i])) o[i] = ptx::load_shared_with_grid(reinterpret_cast<const float4*>(p.partial_out + at * kStripDims) + quad);
+      if (absent(sum[i])) sum[i] = ptx::load_shared_with_grid(p.partial_sum + at);
+    }
+  }
+  __device__ __forceinline__ bool waiting() const {
+    bool any = false;
+#pragma unroll
+    for (int i = 0; i < count; ++i) any |= absent(o[i]) || absent(sum[i]);
+    return any;
+  }
+  // Waits for all and adds them up.
+  __device__ __forceinline__ void add_to(Sum& total, const Params& p, int slot, int step, int strip, int quad) {
 #pragma unroll 1
-  for (int done = 0; done < all; done += 32 * at_once) {
-    float4 part[at_once];
-    float2 piece = make_float2(kMinusInfinity, 0.0f);
-    bool absent;
-    int patience = kPatience;
-    do {
-      if (done == 0 && lane < rows) piece = ptx::load_shared_with_grid(p.partial_sum + first + lane);
+    for (int patience = kPatience; waiting() && patience; --patience) look(p, slot, step, strip, quad);  // NaN, no hang
+    Sum before = total;
 #pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        int at = done + 32 * i + lane;
-        part[i] = make_float4(0, 0, 0, 0);
-        if (at < rows * quads) part[i] = ptx::load_shared_with_grid(from + at);
-      }
-      absent = __float_as_uint(piece.x) == kAbsent || __float_as_uint(piece.y) == kAbsent;
+    for (int i = 0; i < count; ++i) total.reference = fmaxf(total.reference, sum[i].x);
+    total.o = make_float4(0, 0, 0, 0), total.sum = 0.0f;
+    add(total, before.o, make_float2(before.reference, before.sum));
 #pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        absent |= __float_as_uint(part[i].x) == kAbsent || __float_as_uint(part[i].y) == kAbsent;
-        absent |= __float_as_uint(part[i].z) == kAbsent || __float_as_uint(part[i].w) == kAbsent;
-      }
-    } while (__any_sync(~0u, absent) && --patience);  // a map that lacks a piece ends in NaN, not in a hang
-#pragma unroll
-    for (int i = 0; i < at_once; ++i) {
-      int at = done + 32 * i + lane;
-      if (at < rows * quads) {
-        to[at / quads * quads + combine_quad(at / quads, at % quads)] = part[i];
-        __stcg(from + at, make_float4(nothing, nothing, nothing, nothing));
-      }
-    }
-    if (done == 0 && lane < rows) {
-      s.sums[(turn * WARPS + warp) * kRowsPadded + lane] = piece;
-      __stcg(p.partial_sum + first + lane, make_float2(nothing, nothing));
-    }
+    for (int i = 0; i < count; ++i) add(total, o[i], sum[i]);
+  }
+};
+
+// Empties slots slot, slot + step, ... below `end` of one strip. For whole warps, when all lanes of a strip have its sum.
+__device__ __forceinline__ void empty_slots(const Params& p, int slot, int step, int end, int strip, int quad) {
+  const float nothing = __uint_as_float(kAbsent);
+  __syncwarp();
+#pragma unroll 1
+  for (; slot < end; slot += step) {
+    int64_t at = partial_index(slot, strip);
+    __stcg(reinterpret_cast<float4*>(p.partial_out + at * kStripDims) + quad, make_float4(nothing, nothing, nothing, nothing));
+    if (quad == 0) __stcg(p.partial_sum + at, make_float2(nothing, nothing));
   }
 }
 
-enum class Close { kOutput, kSlot, kBuffer };  // write the result; a partial result; keep the sum in buffer 0
+// The pieces that a request's only leader adds to its own, which is still in registers.
+struct Others {
+  int from, end;  // slots
+  __device__ __forceinline__ Others(const Params& p, const Descriptor& d)
+      : from(d.slot_base + (p.resident ? 1 : 0)), end(d.slot_base + d.num_chunks - (p.resident ? 0 : 1)) {}
+};
 
-// Adds up the combine buffers of all warps.
-__device__ __forceinline__ void combine(const Params& p, const Shared& s, const Descriptor& d, float v_scale, int pass, int turn,
-                                        Close close, int slot) {
-  constexpr int quads = HEAD_DIM / 4;
+// Whether that leader takes them so: if they are few.
+__device__ __forceinline__ bool merges_at_once(const Descriptor& d) { return d.num_chunks < 2 * kSharePieces; }
+
+// Brings together all pieces of a request for a leader's share of the rows and writes the output. A strip is handled by a
+// warp (two, where they are half as long); where the share has fewer strips than that, warps deal the pieces among them,
+// then the head dims, and what they have goes from one to the other through the ring, which nobody uses any more.
+__device__ __forceinline__ void merge(const Params& p, const Shared& s, const Descriptor& d, float v_scale, int warp, int lane) {
+  constexpr int sides = 32 / kStripQuads, places = WARPS * sides;
+  int shift = share_shift(p, d), share = p.resident ? d.chunk / kSharePieces : 0;
+  int first = (share * kRows >> shift) * kStrips, strips = ((share + 1) * kRows >> shift) * kStrips - first;
+  int parts = 1;
+  while (2 * parts * strips <= places) parts *= 2;
+  int quad = lane % kStripQuads, place = warp * sides + lane / kStripQuads, part = place % parts;
+  float4* given = reinterpret_cast<float4*>(s.ring);                         // [places][kStripQuads]
+  float2* sums = reinterpret_cast<float2*>(given + places * kStripQuads);    // [places]
 #pragma unroll 1
-  for (int at = threadIdx.x; at < kRowsAPass * quads; at += kThreads) {
+  for (int base = 0; base < strips; base += places / parts) {
+    int strip = first + base + place / parts, from = d.slot_base + part;
+    bool mine = strip < first + strips;
+    int end = mine ? d.slot_base + d.num_chunks : 0, dims = 4 * quad;
+    Sum total{make_float4(0, 0, 0, 0), kMinusInfinity, 0.0f};
+#pragma unroll 1
+    for (int done = 0; done < d.num_chunks; done += kMergeAtOnce * parts) {
+      Pieces<kMergeAtOnce> pieces;
+      pieces.expect(from + done, parts, end);
+      pieces.look(p, from + done, parts, strip, quad);
+      pieces.add_to(total, p, from + done, parts, strip, quad);
+    }
+    if (parts > 1) {
+      given[place * kStripQuads + quad] = total.o;
+      if (quad == 0) sums[place] = make_float2(total.reference, total.sum);
+      synchronize();
+      // Lane (i, q) takes from the i-th of its strip's places the q-th of the quads that are this place's.
+      int each = kStripQuads / parts, i = quad / each, at = place - part + i;
+      dims = 4 * (part * each + quad % each);
+      float2 piece = sums[at];
+      total = {make_float4(0, 0, 0, 0), piece.x, 0.0f};
+      for (int d = each; d < kStripQuads; d *= 2) total.reference = fmaxf(total.reference, __shfl_xor_sync(~0u, total.reference, d));
+      add(total, given[at * kStripQuads + dims / 4], piece);
+#pragma unroll 1
+      for (int d = each; d < kStripQuads; d *= 2) {
+        total.o.x += __shfl_xor_sync(~0u, total.o.x, d), total.o.y += __shfl_xor_sync(~0u, total.o.y, d);
+        total.o.z += __shfl_xor_sync(~0u, total.o.z, d), total.o.w += __shfl_xor_sync(~0u, total.o.w, d);
+        total.sum += __shfl_xor_sync(~0u, total.sum, d);
+      }
+      mine = mine && i == 0;
+    }
+    if (mine) store_output(p, d.request, d.kv_head, v_scale, strip / kStrips, strip % kStrips * kStripDims + dims, total);
+    empty_slots(p, from, parts, end, strip, quad);
+  }
+}
+
+// ---- one piece --------------------------------------------------------------------------------------------------
+
+// What a descriptor's sum is for: the output; the output with the other pieces added; a slot.
+enum class Close { kOutput, kMerge, kSlot };
+
+// Adds up the combine buffers of all warps. Returns, in an instrumented build, when this piece was summed. `others` holds
+// what was asked for, see `ask`.
+__device__ __forceinline__ uint64_t combine(const Params& p, const Shared& s, const Descriptor& d, float v_scale, int pass, Close close,
+                                            Pieces<kOthersAtOnce>& others, int lane) {
+  constexpr int quads = HEAD_DIM / 4;
+  uint64_t summed = 0;
+#pragma unroll 1
+  for (int at = threadIdx.x; at - lane < kRowsAPass * quads; at += kThreads) {  // whole warps
     int local = at / quads, quad = at % quads;
     int row = pass * kRowsAPass + local;
-    if (row >= kRows) break;
+    bool mine = local < kRowsAPass && row < kRows;
+    if (!mine) local = 0, row = 0;
     Sum total{make_float4(0, 0, 0, 0), kMinusInfinity, 0.0f};
     float2 piece[WARPS];
     float4 part[WARPS];
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) {
-      const float4* from = reinterpret_cast<const float4*>(combine_of(s, w, s.stages[w]) + local * HEAD_DIM);
-      part[w] = from[combine_quad(local, quad)];
-      piece[w] = s.sums[(turn * WARPS + w) * kRowsPadded + local];
+      part[w] = reinterpret_cast<const float4*>(s.combine + (w * kRowsPadded + local) * HEAD_DIM)[combine_quad(local, quad)];
+      piece[w] = s.sums[w * kRowsPadded + local];
       total.reference = fmaxf(total.reference, piece[w].x);
     }
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) {
-      // A warp that saw no key of this row may have left its buffer as it was.
-      bool seen = piece[w].x != kMinusInfinity;
-      part[w] = make_float4(seen ? part[w].x : 0, seen ? part[w].y : 0, seen ? part[w].z : 0, seen ? part[w].w : 0);
-      add(total, part[w], piece[w]);
-    }
-    if (close == Close::kOutput) {
-      store_output(p, d.request, d.kv_head, v_scale, row, 4 * quad, total);
-    } else if (close == Close::kSlot) {
-      store_partial(p, slot, row, quad, total);
-    } else {
-      float4* to = reinterpret_cast<float4*>(combine_of(s, 0, s.stages[0]) + local * HEAD_DIM);
-      to[combine_quad(local, quad)] = total.o;
-      if (quad == 0) s.sums[(turn ^ 1) * WARPS * kRowsPadded + local] = make_float2(total.reference, total.sum);
+    for (int w = 0; w < WARPS; ++w) add(total, part[w], piece[w]);
+    if (TIMELINE && at == threadIdx.x) summed = ptx::global_nanoseconds();
+    if (close == Close::kMerge) {
+      Others them(p, d);
+      int end = mine ? them.end : 0, strip = row * kStrips + quad / kStripQuads;
+#pragma unroll 1
+      for (int slot = them.from; slot < them.end; slot += kOthersAtOnce) {
+        if (!kAsksEarly || at != threadIdx.x || slot != them.from) others.expect(slot, 1, end);
+        others.add_to(total, p, slot, 1, strip, quad % kStripQuads);
+      }
+      if (mine) store_output(p, d.request, d.kv_head, v_scale, row, 4 * quad, total);
+      empty_slots(p, them.from, 1, end, strip, quad % kStripQuads);
+    } else if (mine) {
+      if (close == Close::kOutput) store_output(p, d.request, d.kv_head, v_scale, row, 4 * quad, total);
+      else store_partial(p, d.slot_base + d.chunk, row, quad, total);
     }
   }
+  return summed;
 }
 
-// What a leader does for one pass: adds its group to its own partial result, and either passes the sum on in its own slot
-// or, as the last leader, adds the other groups and writes the output. Its own part is in buffer 0, or was put aside.
-__device__ __forceinline__ void lead(const Params& p, const Shared& s, const Descriptor& d, float v_scale, int pass, bool aside,
-                                     int warp, int lane) {
-  int group = d.chunk / kMergeGroup * kMergeGroup, members = d.chunk - group;
-  bool last_leader = d.chunk + 1 == d.num_chunks;
-  int pieces = aside + members + (last_leader ? group / kMergeGroup : 0);
-  int turn = 1;
-#pragma unroll 1
-  for (int done = 0, kept = aside ? 0 : 1; done < pieces || kept == 1; kept = 2) {
-    int first = kept ? 1 : 0;  // buffer 0 holds the sum so far
-    int piece = done + warp - first;
-    if (warp >= first) {
-      if (piece < pieces) {
-        int at = piece - aside, slot = d.slot_base + group + at;
-        if (at < 0) slot = p.slots + d.slot_base + d.chunk;
-        if (at >= members) slot = d.slot_base + (at - members) * kMergeGroup + kMergeGroup - 1;
-        fetch(p, s, slot, pass, turn, warp, lane);
-      } else if (lane < kRowsPadded) {
-        s.sums[(turn * WARPS + warp) * kRowsPadded + lane] = make_float2(kMinusInfinity, 0.0f);
-      }
-    }
-    done += WARPS - first;
-    __syncthreads();
-    Close close = done < pieces ? Close::kBuffer : last_leader ? Close::kOutput : Close::kSlot;
-    combine(p, s, d, v_scale, pass, turn, close, d.slot_base + d.chunk);
-    __syncthreads();
-    turn ^= 1;
-  }
+// Asks for the other pieces before this one is summed, so that those that are there cost no time then.
+__device__ __forceinline__ void ask(const Params& p, const Descriptor& d, int pass, Pieces<kOthersAtOnce>& others) {
+  constexpr int quads = HEAD_DIM / 4;
+  Others them(p, d);
+  int row = pass * kRowsAPass + threadIdx.x / quads, quad = threadIdx.x % quads;
+  bool mine = threadIdx.x < kRowsAPass * quads && row < kRows;
+  others.expect(them.from, 1, mine ? them.end : 0);
+  others.look(p, them.from, 1, row * kStrips + quad / kStripQuads, quad % kStripQuads);
 }

@@ -1,59 +1,51 @@
-// What the copy engine is asked for, and when.
+// What the copy engine is asked for, and when: the work of one warp, the loader, for all others of its CTA.
 #pragma once
 #include "attention_decode/shape.cuh"
 
-// One warp's way through the slabs of its bin, as seen by the copies (which run STAGES slabs ahead). Nothing here waits for
-// memory after the start: while one descriptor is copied, the pages of the next and the descriptor after it are under way.
+// The loader's way through its bin. Nothing here waits for memory after the start: while one descriptor is copied, the
+// pages of the next and the descriptor after it are under way.
 //
 // No index taken from the map or from the table leads outside them, whatever they hold: a loader may be made from what
 // they held before the kernel ahead wrote them, to say what will probably be needed (`prefetch`).
 struct Loader {
   struct Work {
-    int request, kv_head, first, length;
-    int steps;  // slabs of this warp
-    int pages;  // lane i: page of slab (step & ~31) + i
+    int request, kv_head, first, tokens, length;
+    int pages;  // lane i: page of box (box & ~31) + i
   };
   Work now, then;
-  int step, pass;
   bool more;   // whether `then` holds a descriptor
   int raw;     // lane i: word i of the descriptor after `then`
   bool any_raw;
 
-  static __device__ __forceinline__ void read_pages(const Params& p, Work& w, int from, int warp, int lane) {
-    int s = from + lane;
-    if (s < w.steps && p.table_columns > 0) {
-      int token = w.first + kSlab * (warp + WARPS * s);
+  static __device__ __forceinline__ void read_pages(const Params& p, Work& w, int from, int lane) {
+    int inside = (from + lane) << p.box_shift;
+    if (inside < w.tokens && p.table_columns > 0) {
       unsigned request = min(unsigned(w.request), unsigned(p.batch - 1));
-      unsigned column = min(unsigned(token) >> p.page_shift, unsigned(p.table_columns - 1));
+      unsigned column = min(unsigned(w.first + inside) >> p.page_shift, unsigned(p.table_columns - 1));
       w.pages = __ldcg(p.block_table + request * p.table_stride + column);
     }
   }
   // `raw` becomes `then`, and the reading of what follows begins.
-  __device__ __forceinline__ void shift(const Params& p, int warp, int lane) {
+  __device__ __forceinline__ void shift(const Params& p, int lane) {
     more = any_raw;
     if (!more) return;
-    then.request = __shfl_sync(~0u, raw, 0), then.kv_head = __shfl_sync(~0u, raw, 1);
-    then.first = __shfl_sync(~0u, raw, 2), then.length = __shfl_sync(~0u, raw, 4);
-    int slabs = (__shfl_sync(~0u, raw, 3) + kSlab - 1) / kSlab, next = __shfl_sync(~0u, raw, 8);
-    then.steps = slabs > warp ? (slabs - warp + WARPS - 1) / WARPS : 0;
+    then = {word(raw, 0), word(raw, 1), word(raw, 2), word(raw, 3), word(raw, 4), 0};
+    int next = word(raw, kNextWord);
     any_raw = next >= 0;
     if (any_raw) raw = read_words(p, next, lane);
-    read_pages(p, then, 0, warp, lane);
+    read_pages(p, then, 0, lane);
   }
-  // `words` is the bin's first descriptor, `after` becomes its second.
-  __device__ __forceinline__ Loader(const Params& p, int words, int& after, int warp, int lane)
-      : step(0), pass(0), more(false), raw(words), any_raw(true) {
-    then.pages = 0;
-    shift(p, warp, lane);
+  // `words` is the bin's first descriptor.
+  __device__ __forceinline__ Loader(const Params& p, int words, int lane) : more(false), raw(words), any_raw(true) {
+    shift(p, lane);
     now = then;
-    after = raw;
-    shift(p, warp, lane);
+    shift(p, lane);
   }
-  // Asks for this warp's first slabs to be brought to L2. A hint: nothing depends on its being right.
-  __device__ __forceinline__ void prefetch(const Params& p, int warp, int lane) const {
-    if (lane >= min(PREFETCH, now.steps)) return;
-    int token = now.first + kSlab * (warp + WARPS * lane);
-    int in_page = token & ((1 << p.page_shift) - 1);
+  // Asks for the bin's first tokens to be brought to L2. A hint: nothing depends on its being right.
+  __device__ __forceinline__ void prefetch(const Params& p, int lane) const {
+    int inside = lane << p.box_shift;
+    if (inside >= min(PREFETCH * WARPS * kSlab, now.tokens)) return;
+    int in_page = (now.first + inside) & ((1 << p.page_shift) - 1);
 #pragma unroll 1
     for (int box = 0; box < kBoxes; ++box) {
       int dim = box * (kBoxBytes / kElement);
@@ -61,54 +53,59 @@ struct Loader {
       ptx::prefetch_box(&p.v_map, dim, now.kv_head, in_page, now.pages);
     }
   }
-  // Moves on to a descriptor that has a slab for this warp. False at the end of the bin.
-  __device__ __forceinline__ bool advance(const Params& p, int warp, int lane) {
-    while (step >= now.steps) {
-      if (pass + 1 < kPasses) {
-        ++pass;
-        if (now.steps > 32) read_pages(p, now, 0, warp, lane);
-      } else {
-        if (!more) return false;
-        pass = 0;
-        now = then;
-        shift(p, warp, lane);
-      }
-      step = 0;
-    }
-    return true;
-  }
 
-  // Starts the copies of the next slab into stage `stage`, if there is one.
-  // K scales come as one group of ordinary asynchronous copies a call, an empty one where there is nothing to copy.
-  __device__ __forceinline__ void issue(const Params& p, const Shared& s, int stage, int warp, int lane) {
-    if (step < now.steps || advance(p, warp, lane)) copy(p, s, stage, warp, lane);
-    if constexpr (K_SCALE_PER_TOKEN) ptx::commit_copies();
-  }
-
-  __device__ __forceinline__ void copy(const Params& p, const Shared& s, int stage, int warp, int lane) {
-    if (step && (step & 31) == 0) read_pages(p, now, step, warp, lane);
-    int token = now.first + kSlab * (warp + WARPS * step);
-    int page = __shfl_sync(~0u, now.pages, step & 31);
-    int in_page = token & ((1 << p.page_shift) - 1);
-    uint32_t barrier = s.barriers + 8 * stage;
-    if constexpr (K_SCALE_PER_TOKEN) {
-      if (lane < kSlab) {
-        bool live = token + lane < now.length;
-        const uint8_t* from = reinterpret_cast<const uint8_t*>(p.k_scale) + page * p.scale_page_stride +
-                              (in_page + (live ? lane : 0)) * p.scale_token_stride + now.kv_head * p.scale_head_stride;
-        ptx::copy_async_4(ptx::shared_address(s.k_scales + stage * kSlab + lane), from, live ? 4 : 0);
-      }
-    }
-    if (lane == 0) {
-      uint32_t to = ptx::shared_address(s.ring + stage * kStageBytes);
-      ptx::arrive_expecting(barrier, kStageBytes);
+  // Copies tokens [inside, inside + kFetch) of `now`, or as many as there are, into a stage that is free. A box of a page
+  // a lane: one, or several where pages or tiles are smaller than kFetch.
+  __device__ __forceinline__ void copy(const Params& p, const Shared& s, int inside, int stage, int lane) {
+    int first_box = inside >> p.box_shift, box_tokens = 1 << p.box_shift;
+    if (inside && (first_box & 31) == 0) read_pages(p, now, first_box, lane);
+    if (p.early_cache && now.first + inside + kFetch > now.length - Q_LEN) ptx::wait_for_dependencies();  // newest tokens
+    int boxes = min(kFetch, now.tokens - inside + box_tokens - 1) >> p.box_shift;
+    int page = word(now.pages, (first_box + lane) & 31);
+    int page_mask = (1 << p.page_shift) - 1;
+    uint32_t barrier = s.full(stage);
+    if (lane == 0) ptx::arrive_expecting(barrier, boxes * (2 * kRowBytes) << p.box_shift);
+    if (lane < boxes) {
+      int in_page = (now.first + inside + (lane << p.box_shift)) & page_mask;
+      uint32_t to = ptx::shared_address(s.ring + stage * kStageBytes) + (lane << p.box_shift) * kBoxBytes;
 #pragma unroll
       for (int box = 0; box < kBoxes; ++box) {
         int dim = box * (kBoxBytes / kElement);
-        ptx::copy_box(to + box * kSlab * kBoxBytes, &p.k_map, barrier, dim, now.kv_head, in_page, page);
-        ptx::copy_box(to + kSlabBytes + box * kSlab * kBoxBytes, &p.v_map, barrier, dim, now.kv_head, in_page, page);
+        ptx::copy_box(to + box * kBoxStride, &p.k_map, barrier, dim, now.kv_head, in_page, page);
+        ptx::copy_box(to + kFetchBytes + box * kBoxStride, &p.v_map, barrier, dim, now.kv_head, in_page, page);
       }
     }
-    ++step;
+    if constexpr (K_SCALE_PER_TOKEN) {
+#pragma unroll
+      for (int i = 0; i < kFetch; i += 32) {
+        int token = now.first + inside + i + lane, from_page = word(now.pages, (first_box + ((i + lane) >> p.box_shift)) & 31);
+        bool live = i + lane < now.tokens - inside;
+        const uint8_t* from = reinterpret_cast<const uint8_t*>(p.k_scale) + (live ? from_page * p.scale_page_stride : 0) +
+                              (live ? token & page_mask : 0) * p.scale_token_stride + now.kv_head * p.scale_head_stride;
+        ptx::copy_async_4(ptx::shared_address(s.k_scales + stage * kFetch + i + lane), from, live ? 4 : 0);
+      }
+      ptx::arrive_after_copies(barrier);
+    }
+  }
+
+  // The whole bin.
+  __device__ __forceinline__ void run(const Params& p, const Shared& s, int lane) {
+    int stage = 0;
+    uint32_t parity = 1;  // of the phase that a stage's last use ends; the first uses wait for nothing
+    while (true) {
+#pragma unroll 1
+      for (int pass = 0; pass < kPasses; ++pass) {
+        if (pass && now.tokens > 32 << p.box_shift) read_pages(p, now, 0, lane);
+#pragma unroll 1
+        for (int inside = 0; inside < now.tokens; inside += kFetch) {
+          ptx::wait_barrier(s.empty(stage), parity);
+          copy(p, s, inside, stage, lane);
+          if (++stage == kStages) stage = 0, parity ^= 1;
+        }
+      }
+      if (!more) return;
+      now = then;
+      shift(p, lane);
+    }
   }
 };

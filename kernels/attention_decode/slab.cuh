@@ -32,7 +32,7 @@ __device__ __forceinline__ void scores(float (&score)[kNTiles][4], const QueryFr
     for (int c = 0; c < 4; ++c) score[n][c] = odd[n][c] = 0.0f;
 #pragma unroll
   for (int j = 0; j < kPieces / 4; ++j) {
-    const uint8_t* from = k + (kBoxPieces == 8 ? l.k[j % 2] + j / 2 * kSlab * kBoxBytes : l.k[0]);
+    const uint8_t* from = k + (kBoxPieces == 8 ? l.k[j % 2] + j / 2 * kBoxStride : l.k[0]);
     uint4 x = load_shared_16(from), y = load_shared_16(from + 8 * kBoxBytes);  // rows g and g + 8
     const uint32_t low[4] = {x.x, x.y, x.z, x.w}, high[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
@@ -63,7 +63,7 @@ struct Values {
   __device__ __forceinline__ void load(const uint8_t* v, int box, const Lane& l) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const uint8_t* from = v + l.v[i & 1] + (i >> 1) * 8 * kBoxBytes + box * kSlab * kBoxBytes;
+      const uint8_t* from = v + l.v[i & 1] + (i >> 1) * 8 * kBoxBytes + box * kBoxStride;
       if constexpr (kVBytes == 16) {
         uint4 y = load_shared_16(from);
         x[i][0] = y.x, x[i][1] = y.y, x[i][2] = y.z, x[i][3] = y.w;
@@ -125,14 +125,15 @@ __device__ __forceinline__ void move_reference(Accumulators& acc, int n, float m
   }
 }
 
-// One slab: scores, mask, online softmax, output. `token` is the slab's first, `k_scales` its scales where there are any.
-__device__ __forceinline__ void slab(Accumulators& acc, const QueryFragments& q, const Shared& s, const uint8_t* stage,
+// One slab: scores, mask, online softmax, output. `k` is its first row of K, V lies kFetchBytes behind; `token` is its
+// first token, `k_scales` its scales where there are any.
+__device__ __forceinline__ void slab(Accumulators& acc, const QueryFragments& q, const Shared& s, const uint8_t* k,
                                      const float* k_scales, int token, int length, int pass, const Lane& l) {
   int g = l.g, t = l.t;
   Values values;
-  values.load(stage + kSlabBytes, 0, l);
+  values.load(k + kFetchBytes, 0, l);
   float score[kNTiles][4];
-  scores(score, q, s, stage, l);
+  scores(score, q, s, k, l);
 
   bool masked = token + kSlab > length - Q_LEN + 1;
   uint2 probability[kNTiles];
@@ -164,14 +165,16 @@ __device__ __forceinline__ void slab(Accumulators& acc, const QueryFragments& q,
     acc.sum[n].x += x[0] + x[2], acc.sum[n].y += x[1] + x[3];
     probability[n] = make_uint2(ptx::transpose_8x8(pack(x[0], x[1])), ptx::transpose_8x8(pack(x[2], x[3])));
   }
-  accumulate(acc, probability, values, stage + kSlabBytes, l);
+  accumulate(acc, probability, values, k + kFetchBytes, l);
 }
 
 // Zeroes what lies behind the last of `valid` tokens in V: their probability is 0, and 0 * NaN is not.
 __device__ __forceinline__ void clear_tail(uint8_t* v, int valid, int lane) {
 #pragma unroll 1
-  for (int at = lane * 16; at < kSlabBytes; at += 32 * 16)
-    if (at / kBoxBytes % kSlab >= valid) *reinterpret_cast<uint4*>(v + at) = make_uint4(0, 0, 0, 0);
+  for (int at = lane; at < kSlab * kPieces; at += 32) {
+    int row = at / kBoxPieces % kSlab, box = at / (kBoxPieces * kSlab);
+    if (row >= valid) *reinterpret_cast<uint4*>(v + box * kBoxStride + row * kBoxBytes + at % kBoxPieces * 16) = make_uint4(0, 0, 0, 0);
+  }
   ptx::fence_copy_engine();
   __syncwarp();
 }

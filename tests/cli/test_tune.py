@@ -52,7 +52,7 @@ def test_list_says_what_can_run_and_why_the_rest_cannot(run):
     assert "stages: 2, 3, 4, 6, 8 (stages of each warp's ring)" in out
     assert out[-1] == f"... and {len(space) - 3} more; --most or --json has them."
     refused = run("tune", "list", "attention", "64x4K", "--refused").out
-    assert "2 CTAs of 133,936 bytes of shared memory do not fit an SM" in refused
+    assert "2 CTAs of 133,760 bytes of shared memory do not fit an SM" in refused
     said = json.loads(run("tune", "list", "router", "hy3", "--tokens", 8, "--json").out)
     product = router_space(8, 192, 4096)
     assert len(said["valid"]) == len(product)

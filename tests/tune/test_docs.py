@@ -22,7 +22,7 @@ def test_the_examples_run(capsys, tmp_path, monkeypatch):
     for example in without_gpu:
         exec(example, names)
     out = capsys.readouterr().out
-    assert "180 can run, 60 cannot" in out
+    assert "156 can run, 84 cannot" in out
     assert "3 rows x 7 columns" in out
 
 

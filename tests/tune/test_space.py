@@ -49,7 +49,7 @@ def test_valid_and_refused_are_all_combinations_and_each_refusal_has_its_reason(
 
 def test_reasons_are_those_of_the_operators():
     reasons = Counter(refused.reason for refused in SPACES["attention"].refused)
-    assert "2 CTAs of 133,936 bytes of shared memory do not fit an SM" in reasons
+    assert "2 CTAs of 133,760 bytes of shared memory do not fit an SM" in reasons
     wide = router_space(64, 192, 4096).restrict(stages=12, tile_m=128, tile_n=128, split_k=1, multicast=1)
     (refused,) = wide.refused
     assert refused.reason == "shared memory 590,032 > 232,448 bytes"
@@ -85,7 +85,7 @@ def test_defaults_kernels_and_launches_are_those_of_the_operators():
 
 def test_modelled_times_are_those_of_the_models():
     space = SPACES["attention"]
-    config = space.config(tile=32, ctas_per_sm=2)
+    config = space.config(tile=32, ctas_per_sm=2, warps=4)
     plan = plan_decode(space.case.lengths, num_kv_heads=1, num_ctas=264, tile=32)
     assert space.modelled_us(config) == plan.metrics().call_us
     assert space.modelled_us(config, "H20") > space.modelled_us(config)
@@ -124,7 +124,7 @@ def test_what_cannot_be_restricted(wanted, words):
 
 
 def test_a_configuration_that_cannot_run_says_why():
-    with pytest.raises(InvalidArgument, match=r"cannot run 2x32K\+30x4K: shared memory 265,792 > 232,448"):
+    with pytest.raises(InvalidArgument, match=r"cannot run 2x32K\+30x4K: shared memory 297,760 > 232,448"):
         SPACES["attention"].config(stages=8, warps=8)
     with pytest.raises(InvalidArgument, match="no parameter 'split'"):
         SPACES["router"].config(split=3)
@@ -151,7 +151,7 @@ def test_what_describes_no_space():
 
 def test_hundreds_of_configurations_are_listed_while_a_reader_waits():
     """A fifth of a second is meant; processor time, and five times that, whatever else this machine does."""
-    space = attention_space("1x128K+31x4K").restrict(stages=(2, 3, 4, 5, 6, 8))
+    space = attention_space("1x128K+31x4K").restrict(stages=(2, 3, 4, 5, 6, 7, 8))
     started = time.process_time()
     assert len(list(space)) >= 200
     assert all(refused.reason for refused in space.refused)

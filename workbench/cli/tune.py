@@ -176,7 +176,8 @@ def apply(
 ) -> None:
     """Make the best of a study the default of its GPU and shape: `config=None` uses it from the next process on.
 
-    A default cannot change what another call or the caller decides: attention's tile, CTAs an SM and early_map.
+    A default cannot change what another call or the caller decides: attention's tile, CTAs an SM and what may
+    be read early.
     """
     from workbench.cli import tune_run
 

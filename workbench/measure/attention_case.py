@@ -18,11 +18,11 @@ from workbench.workloads import format_lengths, parse_lengths
 ELEMENT_BYTES = {"fp8": 1, "bf16": 2}
 
 VARIANTS: Mapping[str, dict[str, bool]] = {
-    "early": {"pdl": True, "early_map": True},
-    "default": {"pdl": True, "early_map": False},
-    "alone": {"pdl": False, "early_map": False},
+    "early": {"pdl": True, "early_map": True, "early_cache": True},
+    "default": {"pdl": True, "early_map": False, "early_cache": False},
+    "alone": {"pdl": False, "early_map": False, "early_cache": False},
 }
-"""Launches of our kernel: reading the map before the kernel ahead has ended, waiting for it, no dependence at all."""
+"""Launches of our kernel: map and cache read before the kernel ahead has ended, waiting for it, no dependence."""
 
 PROVIDERS = ("cuda", "triton", "torch", "flashinfer", "fa3", "hpc")
 """What can be asked for; the bare read is always measured."""

@@ -146,6 +146,7 @@ def stamped_call(
             v_scale=inputs.v_scale,
             scale=shape.head_dim**-0.5,
             early_map=not config.pdl or config.early_map,
+            early_cache=not config.pdl or config.early_cache,
             timeline=stamps,
         )
         return out

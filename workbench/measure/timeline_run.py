@@ -68,8 +68,8 @@ class TimelineRun:
 
 
 def early_config(case: AttentionCase) -> AttentionConfig:
-    """The default configuration, which reads its map before the kernel ahead has ended."""
-    return replace(default_config(shape_of(case)), early_map=True)
+    """The default configuration, which reads its map and cache before the kernel ahead has ended."""
+    return replace(default_config(shape_of(case)), early_map=True, early_cache=True)
 
 
 def jobs(case: AttentionCase) -> tuple[Job, Job]:

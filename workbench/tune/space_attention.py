@@ -28,6 +28,7 @@ MODEST: dict[str, tuple[Value, ...]] = {
     "tile": (32, 64, 128),
     "pdl": (True,),
     "early_map": (False,),
+    "early_cache": (False,),
 }
 """Values that are worth measuring: the others were never the fastest, or change what the caller promises."""
 
@@ -51,7 +52,7 @@ class AttentionSpace(Space):
     """
 
     operator: ClassVar[str] = "attention_decode"
-    bound: ClassVar[tuple[str, ...]] = ("ctas_per_sm", "tile", "early_map")
+    bound: ClassVar[tuple[str, ...]] = ("ctas_per_sm", "tile", "early_map", "early_cache")
     meanings: ClassVar[dict[str, str]] = {
         "warps": "warps a CTA",
         "stages": "stages of each warp's ring",
@@ -60,6 +61,7 @@ class AttentionSpace(Space):
         "tile": "tokens a KV tile of the task map",
         "pdl": "launched as a programmatic dependent",
         "early_map": "reads the task map before the kernel ahead has ended",
+        "early_cache": "reads all but the newest tokens before the kernel ahead has ended",
     }
 
     def __init__(

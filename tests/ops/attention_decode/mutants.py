@@ -92,35 +92,39 @@ CASES = (
 )
 """Between them these notice every fault; each fault is tried on all."""
 
-_REFERENCE_LOST = "make_float2(total.reference, piece[w].y)"
-_DIVIDED = "make_float4({0}.o.x / {0}.sum, {0}.o.y / {0}.sum, {0}.o.z / {0}.sum, {0}.o.w / {0}.sum)"
+_DIVIDED = "make_float4(x.o.x / x.sum, x.o.y / x.sum, x.o.z / x.sum, x.o.w / x.sum)"
 
 MUTANTS = (
     _mutant(
         "pieces weigh alike",
-        ("void store_partial(", "present(x.o)", f"present({_DIVIDED.format('x')})"),
+        ("void store_partial(", "present(x.o)", f"present({_DIVIDED})"),
         ("void store_partial(", "make_float2(x.reference, x.sum)", "make_float2(0.0f, 1.0f)"),
-        ("void combine(", "= total.o;", f"= {_DIVIDED.format('total')};"),
-        ("void combine(", "make_float2(total.reference, total.sum)", "make_float2(0.0f, 1.0f)"),
     ),
     _mutant(
         "merge without references",
-        ("void combine(", "add(total, part[w], piece[w])", f"add(total, part[w], turn ? {_REFERENCE_LOST} : piece[w])"),
+        ("void add_to(", "add(total, o[i], sum[i])", "add(total, o[i], make_float2(total.reference, sum[i].y))"),
     ),
     _mutant(
         "warps without references",
-        ("void combine(", "add(total, part[w], piece[w])", f"add(total, part[w], turn ? piece[w] : {_REFERENCE_LOST})"),
+        (
+            "uint64_t combine(",
+            "add(total, part[w], piece[w])",
+            "add(total, part[w], make_float2(total.reference, piece[w].y))",
+        ),
     ),
     _mutant(
         "last piece dropped",
-        ("void combine(", "= total.o;", "= make_float4(0, 0, 0, 0);"),
-        ("void combine(", "make_float2(total.reference, total.sum)", "make_float2(kMinusInfinity, 0.0f)"),
+        ("void merge(", "? d.slot_base + d.num_chunks : 0", "? d.slot_base + d.num_chunks - 1 : 0"),
+        ("struct Others {", "end(d.slot_base + d.num_chunks", "end(d.slot_base + d.num_chunks - 1"),
     ),
-    _mutant("first piece dropped", ("void lead(", "piece = done + warp - first", "piece = done + warp - first + 1")),
+    _mutant("first piece dropped", ("void merge(", "from = d.slot_base + part", "from = d.slot_base + part + 1")),
     _mutant(
-        "piece before the leader dropped", ("void lead(", "aside + members +", "aside + (members ? members - 1 : 0) +")
+        "pieces behind a lane's first ones dropped",
+        ("void merge(", "done += kMergeAtOnce * parts", "done = d.num_chunks"),
     ),
-    _mutant("groups of pieces dropped", ("void lead(", "(last_leader ? group / kMergeGroup : 0)", "0")),
+    _mutant("what other warps of a merge have dropped", ("void merge(", "i = quad / each", "i = 0 * quad")),
+    _mutant("a strip of each share dropped", ("void merge(", "* kStrips - first;", "* kStrips - first - 1;")),
+    _mutant("the only leader has its own piece only", ("struct Others {", "end(d.slot_base + d.num_chunks", "end(0")),
     _mutant(
         "no rescale in the online softmax",
         ("void move_reference(", "ptx::exp2(reference.x - most_x)", "1.0f"),
@@ -161,13 +165,13 @@ MUTANTS = (
         "NaN guard removed",
         (
             "attention_decode(const",
-            "if (length - token < kSlab) clear_tail(here + kSlabBytes, length - token, lane);",
+            "if (length - token < kSlab) clear_tail(k + kFetchBytes, length - token, lane);",
             "",
         ),
     ),
     _mutant(
         "pages read once",
-        ("struct Loader {", "if (step && (step & 31) == 0) read_pages(p, now, step, warp, lane);", ""),
+        ("struct Loader {", "if (inside && (first_box & 31) == 0) read_pages(p, now, first_box, lane);", ""),
     ),
     _mutant(
         "K of the first head", ("struct Loader {", "&p.k_map, barrier, dim, now.kv_head", "&p.k_map, barrier, dim, 0")
@@ -194,11 +198,11 @@ MUTANTS = (
     ),
     _mutant(
         "queries of the request before",
-        ("attention_decode(const", "if (!last_pass || has_after) queries.store", "if (!last_pass) queries.store"),
+        ("attention_decode(const", "if (!last_pass || has_after) {", "if (!last_pass) {"),
     ),
     _mutant(
         "used slots not emptied",
-        ("void fetch(", "__stcg(from + at, make_float4(nothing, nothing, nothing, nothing));", ""),
+        ("void empty_slots(", "slot < end", "false"),
     ),
     _mutant("empty requests not written", ("attention_decode(const", "write_empties(p, num_empty);", "")),
 )

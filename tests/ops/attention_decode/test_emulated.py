@@ -26,22 +26,23 @@ pytestmark = pytest.mark.skipif(emulation.why_not() is not None, reason=str(emul
 _SMALL = AttentionConfig(warps=4, stages=3)
 
 USUAL = Case(num_ctas=5, kv_heads=2, lengths=(1100, 300, 0, 1, 64))
-# One long request in 18 pieces, which two leaders and the last merge; more CTAs than run at once.
-SPLIT = Case(num_ctas=7, kv_heads=2, policy="fixed_chunk(64)", deviation=3.0, lengths=(1100, 0, 1, 65, 16), seed=1)
-# Pieces that lead in the middle of a bin are put aside; one bin has several.
+# One long request in 18 pieces, which several leaders merge where all CTAs run at once.
+SPLIT = Case(num_ctas=7, policy="fixed_chunk(64)", deviation=3.0, lengths=(1100, 0, 1, 65, 16), seed=1)
+# Pieces that lead in the middle of a bin are merged at its end; one bin has several.
 SCALED = Case(
     precision="fp8, K scale a token, bf16 q", head_dim=64, group=4, q_len=2, kv_heads=2, num_ctas=3, layout="hnd",
     policy="shuffled", config=_SMALL, lengths=(700, 1, 0, 130, 64), seed=2,
 )  # fmt: skip
-# A piece of more than 32 slabs a warp reads the table again; the last key rules.
+# Stages of four pages; a piece of more than 32 pages reads the table again; the last key rules.
 LONG = Case(
     precision="bf16", num_ctas=2, page_size=16, config=_SMALL, deviation=3.0, ruling="last",
     lengths=(2500, 0, 1, 300, 17), seed=3,
 )  # fmt: skip
-# 48 query rows: two passes over the keys.
+# 48 query rows: two passes over the keys, each of which reads the table from its beginning.
 ROWS = Case(
-    precision="bf16", group=16, q_len=3, num_ctas=3, policy="hpc-ops", config=_SMALL, lengths=(900, 1, 0, 33, 2), seed=4
-)
+    precision="bf16", group=16, q_len=3, num_ctas=2, page_size=16, policy="hpc-ops", config=_SMALL,
+    lengths=(1300, 1, 0, 33, 2), seed=4,
+)  # fmt: skip
 CASES = {"usual": USUAL, "split": SPLIT, "scaled": SCALED, "long": LONG, "rows": ROWS}
 
 Emulated = Callable[..., tuple[torch.Tensor, torch.Tensor, list[str]]]
@@ -75,9 +76,10 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Emulated:
     def run(
         case: Case, map_: TaskMap, source: Source, *, resident: int | None = None, seed: int = 0
     ) -> tuple[torch.Tensor, torch.Tensor, list[str]]:
-        resident = resident or map_.num_ctas
+        resident = resident or map_.num_bins
         kernel = emulation.Kernel(source, case.job.defines, case.job.entry, resident=resident, seed=seed)
         monkeypatch.setattr(cuda, "kernel", lambda *_: kernel)
+        monkeypatch.setattr(cuda, "_multiprocessors", lambda _: resident // case.used_config.ctas_per_sm)
         inputs, reference = batch(case)
         q = inputs.q
         around = torch.full((q.numel() + 2 * GUARD,), torch.nan, dtype=torch.bfloat16)
@@ -104,47 +106,76 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Emulated:
     return run
 
 
+@pytest.mark.parametrize("at_once", ["all", "some"])
 @pytest.mark.parametrize("name", CASES)
-def test_right_and_the_same_bits_in_any_order(name: str, emulated: Emulated) -> None:
-    """On one map, whose partial results each call takes away; also where a CTA starts when all before it have ended."""
+def test_right_and_the_same_bits_in_any_order(name: str, at_once: str, emulated: Emulated) -> None:
+    """On one map, whose partial results each call takes away; with all CTAs at once, or some and one."""
     case, source = CASES[name], Source.file(cuda.SOURCE)
     map_ = task_map(case)
-    runs = [{"seed": 0}, {"seed": 0}, {"seed": 1}, {"seed": 2, "resident": 1}]
-    results = [emulated(case, map_, source, **run) for run in runs]
+    resident = {"all": [map_.num_bins] * 3, "some": [max(1, map_.num_bins // 2), 1]}[at_once]
+    results = [emulated(case, map_, source, resident=many, seed=run // 2) for run, many in enumerate(resident)]
     for out, lse, complaints in results:
         assert not complaints
         assert torch.equal(out.view(torch.int16), results[0][0].view(torch.int16))
         assert torch.equal(lse.view(torch.int32), results[0][1].view(torch.int32))
 
 
-_REFILL = "if (!kCombineInRing || i + WARPS < slabs) loader.issue(p, s, stage, warp, lane);"
+def _lost(what: str, *edits: tuple[str, str, str]) -> Mutant:
+    return Mutant(f"{what} not waited for", edits)
 
 
-def _lost(what: str, function: str, old: str, new: str = "") -> Mutant:
-    return Mutant(f"{what} not waited for", ((function, old, new),))
-
+_KERNEL = "attention_decode(const"
+_USED = "if (lane == 0) ptx::arrive(s.empty(stage));"
 
 LOST_WAITS = (
-    (_lost("a slab", "attention_decode(const", "ptx::wait_barrier(s.barriers + 8 * stage, parity);"), LONG),
-    (_lost("K scales", "attention_decode(const", "ptx::wait_copies<STAGES - 1>();"), SCALED),
-    (_lost("other warps", "attention_decode(const", "__syncthreads();\n      Descriptor d", "Descriptor d"), ROWS),
-    (_lost("a piece", "void fetch(", "__any_sync(~0u, absent) && --patience", "false"), SPLIT),
+    (_lost("a stage's bytes", (_KERNEL, "ptx::wait_barrier(s.full(stage), parity);", "")), LONG),
+    (
+        _lost("K scales", ("struct Loader {", "ptx::arrive_after_copies(barrier)", "ptx::arrive(barrier)")),
+        SCALED,
+    ),
+    (
+        _lost(
+            "queries",
+            (_KERNEL, "queries.store(s, p.scale);\n    synchronize();\n  }\n\n", "queries.store(s, p.scale);\n  }\n\n"),
+        ),
+        USUAL,
+    ),
+    (_lost("other warps' sums", (_KERNEL, "synchronize();\n      uint64_t summed", "uint64_t summed")), ROWS),
+    (_lost("who reads the combine buffers", (_KERNEL, "synchronize();  // nobody reads", "// nobody reads")), ROWS),
+    (_lost("a piece", ("void add_to(", "waiting() && patience", "false")), SPLIT),
+    (_lost("who reads the sums", ("void empty_slots(", "__syncwarp();", "")), SPLIT),
+    (_lost("what other warps of a merge have", ("void merge(", "synchronize();", "")), SPLIT),
+    (_lost("a stage's last use", ("struct Loader {", "ptx::wait_barrier(s.empty(stage), parity);", "")), LONG),
+    (
+        _lost(
+            "three of the warps that use a stage",
+            (
+                _KERNEL,
+                "ptx::init_barrier(s.empty(threadIdx.x), kGroupWarps)",
+                "ptx::init_barrier(s.empty(threadIdx.x), 1)",
+            ),
+        ),
+        LONG,
+    ),
     (
         Mutant(
             "stage refilled while it is read",
-            (
-                ("attention_decode(const", _REFILL, ""),
-                ("attention_decode(const", "slab(acc, fragments", f"{_REFILL} slab(acc, fragments"),
-            ),
+            ((_KERNEL, _USED, ""), (_KERNEL, "if (mine < tokens) {", f"{_USED} if (mine < tokens) {{")),
         ),
         LONG,
     ),
 )
 _BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 WRONG_SUMS = (
-    (_BY_NAME["groups of pieces dropped"], SPLIT),
+    (_BY_NAME["last piece dropped"], SPLIT),
+    (_BY_NAME["the only leader has its own piece only"], SPLIT),
+    (_BY_NAME["pieces weigh alike"], SPLIT),
+    (_BY_NAME["K and V scale swapped"], USUAL),
     (_BY_NAME["no rescale in the online softmax"], LONG),
     (_BY_NAME["NaN guard removed"], SPLIT),
+    (_BY_NAME["pages read once"], LONG),
+    (Mutant("pages of a later pass not read", (("struct Loader {", "if (pass && ", "if (false && "),)), ROWS),
+    (Mutant("a bin's other leaders forgotten", ((_KERNEL, "if (leading > 1) leader", "if (false) leader"),)), SCALED),
 )
 
 
@@ -152,4 +183,5 @@ WRONG_SUMS = (
     ("mutant", "case"), [pytest.param(*each, id=each[0].name) for each in (*LOST_WAITS, *WRONG_SUMS)]
 )
 def test_the_fault_is_noticed(mutant: Mutant, case: Case, emulated: Emulated) -> None:
-    assert emulated(case, task_map(case), mutant.source())[2]
+    """In one order of a few: what is refilled while it is read may be read in time."""
+    assert any(emulated(case, task_map(case), mutant.source(), seed=seed)[2] for seed in range(5))

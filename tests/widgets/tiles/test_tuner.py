@@ -69,7 +69,7 @@ def test_a_combination_that_cannot_run_says_why_and_what_would(empty: Store) -> 
     assert reason in said(tuner)
     assert "stages 6" in said(tuner)
     assert space.why_invalid(space.make({**tuner.values, "stages": 6})) is None
-    with pytest.raises(InvalidArgument, match="265,792 > 232,448"):
+    with pytest.raises(InvalidArgument, match="297,760 > 232,448"):
         _ = tuner.config
     with pytest.raises(InvalidArgument, match="cannot run"):
         _ = tuner.resources
@@ -199,7 +199,7 @@ def test_the_whole_space_has_more_values_and_as_many_rows_as_a_screen_takes(empt
     tuner = TileTuner("attention", whole=True, store=empty)
     assert 5 in next(each["values"] for each in tuner.frame["parameters"] if each["name"] == "stages")
     assert len(tuner.scene["rows"]) == 200
-    assert "200 of 1,392" in tuner.scene["note"]
+    assert "200 of 1,728" in tuner.scene["note"]
     assert tuner.default.to_dict() in [row["values"] for row in tuner.scene["rows"]]
 
 

@@ -44,6 +44,7 @@ def _launch(
     scale: float,
     num_bins: int,
     early_map: bool,
+    early_cache: bool,
     warps: int,
     stages: int,
     ctas_per_sm: int,
@@ -70,6 +71,7 @@ def _launch(
         v_scale=v_scale,
         scale=scale,
         early_map=early_map,
+        early_cache=early_cache,
     )
 
 
@@ -78,7 +80,7 @@ _attention_decode = define(
     "Tensor q, Tensor k_cache, Tensor v_cache, Tensor block_table, Tensor task_map, Tensor header, Tensor empties, "
     "Tensor(a!) partial_out, Tensor(b!) partial_sum, Tensor(c!) out, Tensor(d!)? lse, "
     "Tensor? q_scale, Tensor? k_scale, Tensor? v_scale, int q_len, float scale, int num_bins, bool early_map, "
-    "int warps, int stages, int ctas_per_sm, int prefetch, bool pdl",
+    "bool early_cache, int warps, int stages, int ctas_per_sm, int prefetch, bool pdl",
     _launch,
 )
 
@@ -208,6 +210,7 @@ def attention_decode(
         out = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
     lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device) if return_lse else None
     partial_out, partial_sum = task_map.partials(group * q_len, head_dim)
+    early = not config.pdl or (config.early_map and not task_map.fresh)  # nothing runs ahead without dependence
     _attention_decode(
         q,
         k_cache,
@@ -226,7 +229,8 @@ def attention_decode(
         q_len,
         head_dim**-0.5 if scale is None else scale,
         task_map.num_bins,
-        not config.pdl or (config.early_map and not task_map.fresh),  # nothing runs ahead without dependence
+        early,
+        early and (not config.pdl or config.early_cache),
         config.warps,
         config.stages,
         config.ctas_per_sm,

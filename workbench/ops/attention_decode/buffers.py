@@ -13,6 +13,8 @@ from workbench.schedule import DecodePlan, DecodeProblem
 
 DESCRIPTOR_INTS = 12
 HEADER_INTS = 8
+STRIP_DIMS = 128
+"""Head dims of a row that have a softmax sum of their own among partial results."""
 
 
 @dataclass(eq=False)
@@ -103,7 +105,8 @@ class TaskMap:
         return self.map.device
 
     def partials(self, rows: int, head_dim: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Room for partial results: [2 * slots, rows, head_dim] and (reference, sum) [2 * slots, rows, 2].
+        """Room for partial results: [slots, rows, head_dim], and [slots, rows, 2 * strips] with (reference, sum)
+        once for each strip of 128 head dims or fewer, since a strip is what a warp merges.
 
         FP32 values, kept as int32: what says that nothing is there is one NaN of many, and a compiler that knew these
         to be floats might put another in its place.
@@ -114,8 +117,8 @@ class TaskMap:
         key = (rows, head_dim)
         if key not in self._partials:
             absent = [
-                torch.full((2 * self.num_slots, rows, last), -1, dtype=torch.int32, device=self.device)
-                for last in (head_dim, 2)
+                torch.full((self.num_slots, rows, last), -1, dtype=torch.int32, device=self.device)
+                for last in (head_dim, 2 * max(1, head_dim // STRIP_DIMS))
             ]
             self._partials[key] = (absent[0], absent[1])
         return self._partials[key]

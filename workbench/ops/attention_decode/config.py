@@ -16,6 +16,9 @@ Q_LENS = (1, 2, 3, 4)
 SLAB = 16
 """Tokens that a warp handles at a time."""
 
+SLABS_A_STAGE = 4
+"""Slabs that the copy engine fetches at a time, one for each warp of a group."""
+
 SHARED_LIMIT = 232_448
 """Largest shared memory of one CTA on Hopper, bytes."""
 
@@ -129,6 +132,9 @@ class AttentionConfig:
         With ``pdl``, read the task map and the block table before the kernel ahead in the stream has ended, which
         saves about the latency of two reads. Allowed only when neither was written by that kernel; a map that was just
         built is recognised and waited for.
+    early_cache : bool
+        With ``early_map``, also read the caches before that, all but the newest ``q_len`` tokens of each request: what
+        a decode step appends. Allowed only when the kernel ahead wrote nothing else there.
     """
 
     warps: int = 8
@@ -138,22 +144,22 @@ class AttentionConfig:
     tile: int = 64
     pdl: bool = True
     early_map: bool = False
+    early_cache: bool = False
 
     @property
     def threads(self) -> int:
-        """Threads a CTA."""
-        return 32 * self.warps
+        """Threads a CTA: the warps that compute, and the loader."""
+        return 32 * (self.warps + 1)
 
     def shared_bytes(self, shape: AttentionShape) -> int:
         """Dynamic shared memory of a CTA, laid out as the kernel file draws it."""
         ring = self.warps * self.stages * shape.stage_bytes
-        warp_rows = shape.rows_padded * shape.head_dim * 4
-        combine = 0 if warp_rows <= shape.stage_bytes else self.warps * warp_rows
-        queries = shape.rows_padded * shape.head_dim * 2
-        sums = 2 * self.warps * shape.rows_padded * 8 + shape.rows_padded * 4
+        combine = self.warps * shape.rows_padded * shape.head_dim * 4
+        queries = shape.rows_padded * (shape.head_dim * 2 + 4)
+        sums = self.warps * shape.rows_padded * 8
         scales = self.warps * self.stages * SLAB * 4 if shape.k_scale_per_token else 0
-        barriers = self.warps * self.stages * 8
-        return ring + combine + queries + sums + scales + barriers + 4 * self.warps
+        barriers = self.warps // SLABS_A_STAGE * self.stages * 2 * 8
+        return ring + combine + queries + sums + scales + barriers
 
     def why_invalid(self, shape: AttentionShape) -> str | None:
         """Why this configuration cannot run ``shape``, in words; None when it can."""
@@ -170,6 +176,8 @@ class AttentionConfig:
             return f"prefetch is {self.prefetch}; the kernel takes 0 to 32"
         if self.tile not in (32, 64, 128):
             return f"tile is {self.tile}; the task map takes 32, 64 or 128"
+        if self.early_cache and not self.early_map:
+            return "early_cache needs early_map: what to read stands in the map"
         need = self.shared_bytes(shape)
         if need > SHARED_LIMIT:
             return f"shared memory {need:,} > {SHARED_LIMIT:,} bytes"
@@ -212,6 +220,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "tile": (32, 64, 128),
     "pdl": (True, False),
     "early_map": (False, True),
+    "early_cache": (False, True),
 }
 """What can be set, and to what."""
 
@@ -225,9 +234,10 @@ def space(shape: AttentionShape) -> Iterator[AttentionConfig]:
 
 
 def default_config(shape: AttentionShape) -> AttentionConfig:
-    """The configuration used when none is given: about 96 KB of ring, or what fits one CTA an SM.
+    """The configuration used when none is given: about 128 KB of ring, or what fits one CTA an SM.
 
-    More stages do not make it faster: 96 KB in flight an SM is twice what the memory's latency asks for.
+    96 KB in flight an SM are twice what the memory's latency asks for; the rest lets a CTA run ahead of one that closes
+    a descriptor. From 24 rows on four warps compute: with eight there are too few registers for what they add up.
 
     Raises
     ------
@@ -236,8 +246,9 @@ def default_config(shape: AttentionShape) -> AttentionConfig:
     """
     if not isinstance(shape, AttentionShape):
         raise InvalidArgument(f"shape is a {type(shape).__name__}; give an AttentionShape.")
-    wanted = max(2, min(6, 96 * 1024 // (8 * shape.stage_bytes)))
-    for warps, stages in ((8, wanted), (8, 2), (4, 4), (4, 3), (4, 2)):
+    wanted = max(3, min(6, 128 * 1024 // (8 * shape.stage_bytes)))
+    eight = ((8, wanted), (8, 2)) if shape.rows_padded < 24 else ()
+    for warps, stages in (*eight, *((4, stages) for stages in (8, 6, 4, 3, 2))):
         config = AttentionConfig(warps=warps, stages=stages)
         if config.why_invalid(shape) is None:
             return config

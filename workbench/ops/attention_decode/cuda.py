@@ -14,7 +14,7 @@ from workbench.gpu.ahead import Job
 from workbench.gpu.compile import CompiledKernel
 from workbench.gpu.launch import Kernel
 from workbench.ops.alignment import check_addresses
-from workbench.ops.attention_decode.config import SLAB, AttentionConfig, AttentionShape
+from workbench.ops.attention_decode.config import SLAB, SLABS_A_STAGE, AttentionConfig, AttentionShape
 
 SOURCE = "attention_decode/attention.cu"
 LOG2_E = math.log2(math.e)
@@ -28,7 +28,10 @@ _STRIDES = (
     "scale_page_stride", "scale_token_stride", "scale_head_stride",
     "table_stride",
 )  # fmt: skip
-_COUNTS = ("batch", "table_columns", "map_rows", "kv_heads", "slots", "page_shift", "v_scale_per_head", "early_map")
+_COUNTS = (
+    "batch", "table_columns", "map_rows", "kv_heads", "resident", "page_shift", "box_shift",
+    "v_scale_per_head", "early_map", "early_cache",
+)  # fmt: skip
 _TENSOR_MAP = ctypes.c_uint64 * 16
 _ALIGNMENT = 64
 """What the copy engine asks of a tensor map among the kernel's parameters, bytes."""
@@ -51,9 +54,9 @@ class Parameters(ctypes.Structure):
 
 @lru_cache(maxsize=4096)
 def _tensor_map(
-    address: int, shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int, box_tokens: int
 ) -> ctypes.Array[ctypes.c_uint64]:
-    """Describe a cache to the copy engine: boxes of 16 tokens of one head, up to 128 bytes of a row wide."""
+    """Describe a cache to the copy engine: boxes of some tokens of one head, up to 128 bytes of a row wide."""
     from cuda.bindings import driver as cuda
 
     pages, page_size, kv_heads, head_dim = shape
@@ -66,7 +69,7 @@ def _tensor_map(
         address,
         [cuda.cuuint64_t(size) for size in (head_dim, kv_heads, page_size, pages)],
         [cuda.cuuint64_t(strides[d]) for d in (2, 1, 0)],
-        [cuda.cuuint32_t(size) for size in (width // element_bytes, 1, SLAB, 1)],
+        [cuda.cuuint32_t(size) for size in (width // element_bytes, 1, box_tokens, 1)],
         [cuda.cuuint32_t(1)] * 4,
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         swizzle.CU_TENSOR_MAP_SWIZZLE_128B if width == 128 else swizzle.CU_TENSOR_MAP_SWIZZLE_64B,
@@ -102,6 +105,11 @@ def compiled(shape: AttentionShape, config: AttentionConfig, *, timeline: bool =
     return job(shape, config, timeline).compile()
 
 
+@lru_cache(maxsize=16)
+def _multiprocessors(device: torch.device) -> int:
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
 @lru_cache(maxsize=1024)
 def kernel(shape: AttentionShape, config: AttentionConfig, timeline: bool = False) -> Kernel:
     """The same, ready to launch."""
@@ -129,6 +137,7 @@ def launch(
     v_scale: torch.Tensor | None,
     scale: float,
     early_map: bool = False,
+    early_cache: bool = False,
     timeline: torch.Tensor | None = None,
 ) -> None:
     """Launch on torch's current stream. The caller checked the arguments (see ``api``), all but their addresses.
@@ -149,8 +158,9 @@ def launch(
         strides = bytes_(cache, 0, 1, 2)
         # A dimension of one element may have any stride; the copy engine wants a multiple of 16 all the same.
         regular = tuple(16 if size == 1 else step for size, step in zip(cache.shape, strides, strict=False))
-        return _tensor_map(cache.data_ptr(), tuple(cache.shape), regular, cache.element_size())
+        return _tensor_map(cache.data_ptr(), tuple(cache.shape), regular, cache.element_size(), box_tokens)
 
+    box_tokens = min(SLAB * SLABS_A_STAGE, k_cache.shape[1], config.tile)
     check_addresses(q=q.data_ptr(), k_cache=k_cache.data_ptr(), v_cache=v_cache.data_ptr(), out=out.data_ptr())
     per_token = k_scale is not None and shape.k_scale_per_token
     parameters = Parameters(
@@ -164,10 +174,12 @@ def launch(
         *block_table.shape,
         map_.shape[0],
         k_cache.shape[2],
-        partial_out.shape[0] // 2,
+        num_bins <= config.ctas_per_sm * _multiprocessors(q.device),
         k_cache.shape[1].bit_length() - 1,
+        box_tokens.bit_length() - 1,
         v_scale is not None and v_scale.numel() > 1,
         early_map,
+        early_cache,
         scale * LOG2_E,
     )
     with torch.cuda.device(q.device):

@@ -10,8 +10,8 @@ from workbench.gpu.tuned import own_table
 from workbench.ops.attention_decode.config import AttentionConfig, AttentionShape, default_config
 
 FREE = ("warps", "stages", "prefetch", "pdl")
-"""Parameters that a tuned default may set. A map that the caller built has its tile and its CTAs, and ``early_map`` is
-a promise that only the caller can make."""
+"""Parameters that a tuned default may set. A map that the caller built has its tile and its CTAs, and ``early_map`` and
+``early_cache`` are promises that only the caller can make."""
 
 
 def chosen_config(shape: AttentionShape) -> AttentionConfig:

@@ -94,7 +94,7 @@ def _library(source: Source, defines: tuple[tuple[str, int | str], ...]) -> ctyp
 
 
 def tensor_map(
-    address: int, shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int, box: int = 16
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int, box: int
 ) -> ctypes.Array[ctypes.c_uint64]:
     """Describe a cache [pages, page_size, kv_heads, head_dim] to the stand-in for the copy engine.
 

@@ -38,6 +38,7 @@ inline To bits(From x) {
 }
 inline float __uint_as_float(uint32_t x) { return bits<float>(x); }
 inline uint32_t __float_as_uint(float x) { return bits<uint32_t>(x); }
+inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 inline float __fdividef(float a, float b) { return a / b; }
 template <typename T>
 inline T __ldcg(const T* p) { return *p; }
@@ -62,4 +63,4 @@ inline bool __any_sync(unsigned, bool x) {
   return any;
 }
 inline void __syncwarp() { emulation::exchange("syncwarp", {0}); }
-inline void __syncthreads() { emulation::meet(emulation::cta->all, int(emulation::cta->fibers.size())); }
+inline void __syncthreads() { emulation::meet_at(0, int(emulation::cta->fibers.size())); }

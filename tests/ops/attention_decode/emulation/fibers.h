@@ -20,11 +20,12 @@ struct Barrier {
   uint64_t phase;
 };
 
-// A bulk copy under way: the bytes that have not landed yet.
-struct BulkCopy {
-  long bytes;
+// A copy under way that tells a barrier of its end: the bytes that have not landed yet.
+struct Copy {
   uint32_t barrier;
-  std::vector<std::pair<uint8_t*, uint8_t>> left;
+  long bytes = 0;    // that it tells the barrier of
+  int arrivals = 0;  // that it counts as there
+  std::vector<std::pair<uint8_t*, uint8_t>> left = {};
   uint64_t due = 0;  // the round from which on they do; 0: not drawn yet
 };
 
@@ -42,9 +43,15 @@ struct Warp : Meeting {
 
 struct Cta;
 
+// A small asynchronous copy.
 struct Word {
   uint8_t* to;
   uint32_t value;
+};
+
+// A barrier of whole warps, used again and again; `expected`: threads that the first to come waits for.
+struct NamedBarrier : Meeting {
+  int expected = 0;
 };
 
 struct Fiber {
@@ -53,7 +60,7 @@ struct Fiber {
   Cta* cta;
   unsigned thread;
   bool done = false;
-  std::vector<Word> open;  // small asynchronous copies of no group yet
+  std::vector<Word> open;  // of no group yet
   std::vector<std::vector<Word>> groups;
 };
 
@@ -64,8 +71,8 @@ struct Cta {
   std::vector<Fiber> fibers;
   std::map<uint32_t, Barrier> barriers;
   std::vector<Warp> warps;
-  Meeting all;
-  std::vector<BulkCopy> copies;
+  NamedBarrier named[16];
+  std::vector<Copy> copies;
 };
 
 static Cta* cta;
@@ -114,9 +121,20 @@ inline const uint64_t (*exchange(const char* at, const uint64_t (&mine)[count]))
   return words;
 }
 
-// After a change of what a barrier waits for.
-inline void settle(Barrier& b) {
+// bar.sync, for which the lanes of a warp come together.
+inline void meet_at(uint32_t id, int threads) {
+  exchange("bar.sync", {0});
+  if (id >= 16 || threads <= 0 || threads % 32 || threads > int(cta->fibers.size())) fail("no such barrier");
+  NamedBarrier& b = cta->named[id];
+  if (b.arrived == 0) b.expected = threads;
+  else if (b.expected != threads) fail("threads at one barrier disagree on how many it is for");
+  meet(b, threads);
+}
+
+// Arrivals at a barrier and bytes that it need not wait for any more; negative bytes are to come.
+inline void settle(Barrier& b, int arrivals, long bytes) {
   ++progress;
+  b.pending -= arrivals, b.bytes -= bytes;
   if (b.pending < 0) fail("more arrivals at a barrier than it counts");
   if (b.pending == 0 && b.bytes == 0) b.pending = b.count, ++b.phase;
 }

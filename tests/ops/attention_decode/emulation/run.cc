@@ -19,7 +19,8 @@ Params parameters;
 void start() {
   ENTRY(parameters);
   fiber->done = true;
-  --cta->alive, ++progress;
+  ++progress;
+  if (--cta->alive == 0 && !cta->copies.empty()) fail("a CTA ended while its copies were under way");
   give_way();
 }
 
@@ -47,7 +48,7 @@ std::unique_ptr<Cta> begin(int index, int threads, int shared_bytes) {
 // Lets bytes of the copies that are due land, and tells the barrier of one when they were its last.
 void land(Cta& c, uint64_t round) {
   for (size_t i = 0; i < c.copies.size();) {
-    BulkCopy& copy = c.copies[i];
+    Copy& copy = c.copies[i];
     // Late by up to 2, 4, ... 4096 rounds, each as likely: some are there at once, others when all else waits for them.
     if (copy.due == 0) copy.due = round + 1 + dice() % (2 << dice() % 12);
     for (size_t n = round < copy.due ? 0 : dice() % 2048; n && !copy.left.empty(); --n, ++progress) {
@@ -55,9 +56,7 @@ void land(Cta& c, uint64_t round) {
       copy.left.pop_back();
     }
     if (!copy.left.empty()) { ++i; continue; }
-    auto& barrier = ptx::barrier_at(copy.barrier);
-    barrier.bytes -= copy.bytes;
-    settle(barrier);
+    settle(ptx::barrier_at(copy.barrier), copy.arrivals, copy.bytes);
     c.copies.erase(c.copies.begin() + long(i));
   }
 }

@@ -1,8 +1,9 @@
 // Stands in for the kernels' ptx.cuh: the same functions on a CPU, over fibers.
 //
 // Kept of a GPU: every thread; warp functions, which all 32 lanes must reach together; both kinds of barriers; the copy
-// engine's layout, and that its bytes land in any order, at once or much later; a group of small asynchronous copies lands
-// when it is waited for and not before; the layouts of the tensor cores' fragments; CTAs start in order as others end.
+// engine's layout, and that its bytes land in any order, at once or much later; small asynchronous copies whose end a
+// barrier is told of do so too, others land as a group when it is waited for and not before; the layouts of the tensor
+// cores' fragments; CTAs start in order as others end.
 //
 // Not kept: memory order. What a thread writes, all threads of all CTAs see at once and in that order, so fences and cache
 // hints do nothing and one that is missing goes unnoticed. Races between two places where a thread gives way. The kernel
@@ -21,10 +22,12 @@ inline uint32_t shared_address(const void* p) { return uint32_t(static_cast<cons
 
 inline void copy_async_4(uint32_t to, const void* from, uint32_t valid) {
   uint32_t x = 0;
+  if (to % 4 || to + 4 > uint32_t(cta->memory_bytes)) fail("a copy to a place that is not aligned, or not there");
   if (valid) std::memcpy(&x, from, 4);
   fiber->open.push_back({cta->memory + to, x});
 }
 inline void commit_copies() { fiber->groups.push_back(std::exchange(fiber->open, {})); }
+// A thread either waits for groups or lets a barrier be told.
 template <int pending>
 inline void wait_copies() {
   for (; fiber->groups.size() > pending; fiber->groups.erase(fiber->groups.begin()))
@@ -38,7 +41,10 @@ struct alignas(64) TensorMap {
 };
 
 inline void prefetch_tensor_map(const TensorMap*) {}
-inline void init_barrier(uint32_t barrier, uint32_t arrivals) { cta->barriers[barrier] = {int(arrivals), int(arrivals), 0, 0}; }
+inline void init_barrier(uint32_t barrier, uint32_t arrivals) {
+  if (barrier % 8 || barrier + 8 > uint32_t(cta->memory_bytes)) fail("a barrier at a place that is not aligned, or not there");
+  cta->barriers[barrier] = {int(arrivals), int(arrivals), 0, 0};
+}
 inline void fence_barrier_init() {}
 inline void fence_copy_engine() {}
 inline emulation::Barrier& barrier_at(uint32_t barrier) {
@@ -46,19 +52,27 @@ inline emulation::Barrier& barrier_at(uint32_t barrier) {
   if (found == cta->barriers.end()) fail("a barrier that nobody initialised");
   return found->second;
 }
-inline void arrive_expecting(uint32_t barrier, uint32_t bytes) {
-  auto& b = barrier_at(barrier);
-  b.bytes += bytes, --b.pending;
-  settle(b);
+inline void arrive_expecting(uint32_t barrier, uint32_t bytes) { emulation::settle(barrier_at(barrier), 1, -long(bytes)); }
+inline void arrive(uint32_t barrier) { emulation::settle(barrier_at(barrier), 1, 0); }
+inline void arrive_after_copies(uint32_t barrier) {
+  barrier_at(barrier);
+  if (!fiber->groups.empty()) fail("a thread has groups of copies to wait for, and a barrier is to be told of them");
+  emulation::Copy copy{barrier, 0, 1};
+  for (auto& word : std::exchange(fiber->open, {}))
+    for (int i = 0; i < 4; ++i) copy.left.emplace_back(word.to + i, uint8_t(word.value >> 8 * i));
+  std::shuffle(copy.left.begin(), copy.left.end(), emulation::dice);
+  cta->copies.push_back(std::move(copy));
 }
 inline void wait_barrier(uint32_t barrier, uint32_t parity) {
   while ((barrier_at(barrier).phase & 1) == parity) give_way();
 }
 
+inline void synchronize(int id, int threads) { emulation::meet_at(uint32_t(id), threads); }
+
 inline void copy_box(uint32_t to, const TensorMap* map, uint32_t barrier, int x, int y, int z, int w) {
   const TensorMap& m = *map;
   uint32_t row_bytes = m.box[0] * m.element, row = 0;
-  emulation::BulkCopy copy{long(row_bytes * m.box[1] * m.box[2] * m.box[3]), barrier, {}};
+  emulation::Copy copy{barrier, long(row_bytes * m.box[1] * m.box[2] * m.box[3])};
   barrier_at(barrier);
   if (to % 128 || to + copy.bytes > cta->memory_bytes) fail("a copy to a place that is not aligned, or not there");
   for (uint64_t d = w; d < w + m.box[3]; ++d)
