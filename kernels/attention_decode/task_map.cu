@@ -27,6 +27,7 @@
 using uint16_t = unsigned short;
 
 constexpr int kMaxThreads = 1024;
+constexpr int kHeld = 4;   // lengths that a thread keeps
 constexpr int kUnits = 16;  // parts of a tile in which weights are measured
 constexpr long long kMaxWeight = 0x7fffffff;
 constexpr uint32_t kMaxTime = 0xffffffffu;  // longer makespans count as this
@@ -41,7 +42,7 @@ struct MapParams {
   int* empties;        // [max_batch]
   int batch, max_batch, kv_heads, num_ctas;
   uint32_t ctas_inverse;  // floor(2^32 / num_ctas), at most 2^32 - 1
-  int run;                // requests a thread
+  int scan_warps, run;    // warps that make the prefix sums, and requests of each of their threads
   int tile_shift;
   int floor_tiles;  // work floor of the upstream rule
   int max_length;   // lengths beyond 0 .. max_length, which the host cannot see, count as the nearest of the two
@@ -76,31 +77,52 @@ __device__ __forceinline__ void raise_shared(uint32_t* to, uint32_t value) {
   asm volatile("red.shared::cta.max.u32 [%0], %1;" ::"r"(ptx::shared_address(to)), "r"(value) : "memory");
 }
 
-// Sums (x, y) and the maximum (z) over the block.
-__device__ __forceinline__ int3 block_totals(int3 value, int3* of_warps) {
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+// The quotient of n by the d that gave `inverse`, and 1 where a remainder counts as a whole. `inverse` is
+// (2^32 - 1) / d, so that the product's quotient is exact or one too small, as above.
+__device__ __forceinline__ uint32_t inverse_of(int d) { return 0xffffffffu / unsigned(d); }
+
+__device__ __forceinline__ int divide_up(int a, int d, uint32_t inverse) {
+  uint32_t n = unsigned(a) + d - 1, quotient = __umulhi(n, inverse);
+  return quotient + (n - quotient * d >= unsigned(d));
+}
+
+// A barrier of the first `threads` threads, for which others need not wait.
+template <int id>
+__device__ __forceinline__ void meet_warps(int threads) {
+  asm volatile("bar.sync %0, %1;" ::"n"(id), "r"(threads) : "memory");
+}
+
+// Sums (x, y) and the maximum (z) over the first `warps` warps.
+__device__ __forceinline__ int3 totals_over(int warps, int3 value, int3* of_warps) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int x = __reduce_add_sync(~0u, value.x), y = __reduce_add_sync(~0u, value.y), z = __reduce_max_sync(~0u, value.z);
+  if (warps == 1) return make_int3(x, y, z);
   if (lane == 0) of_warps[warp] = make_int3(x, y, z);
-  __syncthreads();
+  meet_warps<1>(32 * warps);
   int3 other = lane < warps ? of_warps[lane] : make_int3(0, 0, 0);
   return make_int3(__reduce_add_sync(~0u, other.x), __reduce_add_sync(~0u, other.y), __reduce_max_sync(~0u, other.z));
 }
 
-// Exclusive prefix sums over the block of two values a thread; `all` gets the sums.
-__device__ __forceinline__ uint2 block_scan(uint2 value, uint2* of_warps, uint2& all) {
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+// Exclusive prefix sums over the first `warps` warps of two values a thread; `all` gets the sums.
+__device__ __forceinline__ uint2 scan_over(int warps, uint2 value, uint2* of_warps, uint2& all) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   uint2 sum = value;
+#pragma unroll
   for (int d = 1; d < 32; d *= 2) {
     uint32_t x = __shfl_up_sync(~0u, sum.x, d), y = __shfl_up_sync(~0u, sum.y, d);
     if (lane >= d) sum.x += x, sum.y += y;
   }
+  uint2 before = make_uint2(sum.x - value.x, sum.y - value.y);
+  if (warps == 1) {
+    all = make_uint2(__shfl_sync(~0u, sum.x, 31), __shfl_sync(~0u, sum.y, 31));
+    return before;
+  }
   if (lane == 31) of_warps[warp] = sum;
-  __syncthreads();
+  meet_warps<2>(32 * warps);
   uint2 other = lane < warps ? of_warps[lane] : make_uint2(0, 0);
   all = make_uint2(__reduce_add_sync(~0u, other.x), __reduce_add_sync(~0u, other.y));
   if (lane >= warp) other = make_uint2(0, 0);
-  uint32_t x = __reduce_add_sync(~0u, other.x), y = __reduce_add_sync(~0u, other.y);
-  return make_uint2(x + sum.x - value.x, y + sum.y - value.y);
+  return make_uint2(before.x + __reduce_add_sync(~0u, other.x), before.y + __reduce_add_sync(~0u, other.y));
 }
 
 // The last i in [0, count) with get(i) <= x, given get(0) <= x.
@@ -121,6 +143,43 @@ struct Items {
   const uint8_t* slack;  // tokens that the last tile lacks
   int count, heads;
   int head_tiles, total;
+};
+
+// Consecutive requests of a thread. The first of them stay in registers, all that there are in most batches.
+struct Run {
+  const MapParams& p;
+  int from, to, held[kHeld];
+
+  __device__ __forceinline__ explicit Run(const MapParams& p) : p(p) {
+    from = min(int(threadIdx.x) * p.run, p.batch), to = min(from + p.run, p.batch);
+    read(from);
+  }
+  __device__ __forceinline__ void read(int first) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) held[i] = first + i < to ? __ldcg(p.lengths + first + i) : 0;
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) held[i] = min(max(held[i], 0), p.max_length);
+  }
+  // Calls `call` with number, length and tiles of each; what lies beyond `to` has length 0.
+  template <typename Call>
+  __device__ __forceinline__ void each(Call call) {
+#pragma unroll 1
+    for (int first = from; first == from || first < to; first += kHeld) {
+      if (p.run > kHeld) read(first);
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i) {
+        int tiles = (unsigned(held[i]) + (1u << p.tile_shift) - 1) >> p.tile_shift;
+        call(first + i, held[i], tiles);
+      }
+    }
+  }
+};
+
+// What the prefix sums tell of the batch.
+struct Found {
+  int count, head_tiles;  // of one head: requests that have tiles, and their tiles
+  int longest, piece;     // tiles of the longest request; tiles a piece where bins have equal weight
+  int timed;              // whether weights fit
 };
 
 // A cut of the stream: its position, and 2 * item + whether it lies inside the item rather than at its start.
@@ -160,6 +219,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   __shared__ int3 totals_of_warps[32];
   __shared__ uint2 sums_of_warps[32];
   __shared__ uint32_t most_pieces[kCandidates], longest_bin[kCandidates];
+  __shared__ Found found;
 
   int stride = p.num_ctas + 1;
   int* starts = shared;
@@ -175,72 +235,66 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
     if (PROFILE && blockIdx.x == 0 && threadIdx.x == 0) p.header[i] = int(ptx::global_nanoseconds() - t0);
   };
 
-  // 1: a run of consecutive requests each. The first two lengths stay in registers, all that there are in most batches.
-  int from = min(int(threadIdx.x) * p.run, p.batch), to = min(from + p.run, p.batch);
-  auto read = [&](int request) {
-    return request < to ? min(max(__ldcg(p.lengths + request), 0), p.max_length) : 0;
-  };
-  int held[2] = {read(from), read(from + 1)};
-  auto length_of = [&](int request) {
-    return request == from ? held[0] : request == from + 1 ? held[1] : read(request);
-  };
-  auto tiles_of = [&](int length) { return int((unsigned(length) + (1u << p.tile_shift) - 1) >> p.tile_shift); };
-  int run_tiles = 0, run_busy = 0, run_longest = 0;
-#pragma unroll 1
-  for (int request = from; request < to; ++request) {
-    int tiles = tiles_of(length_of(request));
-    run_tiles += tiles, run_busy += tiles > 0, run_longest = max(run_longest, tiles);
-  }
+  // 1: by few warps. One alone needs no barrier, and those that wait take no turns from it.
+  if (p.balanced && threadIdx.x < kCandidates) most_pieces[threadIdx.x] = longest_bin[threadIdx.x] = 0;
+  if (threadIdx.x < 32 * p.scan_warps) {
+    Run mine(p);
+    int3 run = make_int3(0, 0, 0);
+    mine.each([&](int, int, int tiles) { run.x += tiles, run.y += tiles > 0, run.z = max(run.z, tiles); });
 
-  int piece = 0, least = 2 * (kUnits + p.descriptor_weight), longest = 0;
-  bool timed = false;
-  if (p.balanced) {
-    if (threadIdx.x < kCandidates) most_pieces[threadIdx.x] = longest_bin[threadIdx.x] = 0;
-    int3 all = block_totals(make_int3(run_tiles, run_busy, run_longest), totals_of_warps);
-    int total = all.x * p.kv_heads, busy = all.y * p.kv_heads;
-    longest = all.z;
-    timed = int64_t(total) * kUnits + (int64_t(busy) + 2 * p.num_ctas) * p.descriptor_weight <= kMaxWeight;
-    int capacity = timed ? max(divide_up_by_ctas(p, total * kUnits + busy * p.descriptor_weight), least) : 0;
-    piece = timed ? (capacity - p.descriptor_weight) / kUnits : 0x7fffffff;
-  }
-
-  // Requests that have tiles and their pieces share a word; there are at most 16,384 of the former.
-  constexpr int kPiecesShift = 15;
-  uint2 run = make_uint2(run_tiles, run_busy), all;
-  if (p.balanced) {
-#pragma unroll 1
-    for (int request = from; request < to; ++request)
-      run.y += divide_up(tiles_of(length_of(request)), piece) << kPiecesShift;
-  }
-  uint2 before = block_scan(run, sums_of_warps, all);
-  int number = before.y & ((1 << kPiecesShift) - 1), pieces = before.y >> kPiecesShift;
-#pragma unroll 1
-  for (int request = from; request < to; ++request) {
-    int length = length_of(request), tiles = tiles_of(length);
-    if (tiles > 0) {
-      starts[number] = before.x;
-      requests[number] = request;
-      slack[number] = (tiles << p.tile_shift) - length;
-      if (p.balanced) {
-        weights[number] = before.x * kUnits + pieces * p.descriptor_weight;
-        pieces += divide_up(tiles, piece);
+    int piece = 0x7fffffff, longest = 0;
+    bool timed = false;
+    uint32_t piece_inverse = 0;
+    if (p.balanced) {
+      int3 all = totals_over(p.scan_warps, run, totals_of_warps);
+      int total = all.x * p.kv_heads, busy = all.y * p.kv_heads;
+      longest = all.z;
+      timed = int64_t(total) * kUnits + (int64_t(busy) + 2 * p.num_ctas) * p.descriptor_weight <= kMaxWeight;
+      if (timed) {
+        int capacity = divide_up_by_ctas(p, total * kUnits + busy * p.descriptor_weight);
+        piece = (max(capacity, 2 * (kUnits + p.descriptor_weight)) - p.descriptor_weight) / kUnits;
       }
-      before.x += tiles, ++number;
-    } else if (blockIdx.x == 0) {
-      p.empties[request - number] = request;
+      piece_inverse = inverse_of(piece);
+    }
+
+    // Requests that have tiles and their pieces share a word; there are at most 16,384 of the former.
+    constexpr int kPiecesShift = 15;
+    uint2 sums = make_uint2(run.x, run.y), all;
+    if (p.balanced)
+      mine.each([&](int, int, int tiles) {
+        sums.y += (tiles > 0 ? divide_up(tiles, piece, piece_inverse) : 0) << kPiecesShift;
+      });
+    uint2 before = scan_over(p.scan_warps, sums, sums_of_warps, all);
+    int number = before.y & ((1 << kPiecesShift) - 1), pieces = before.y >> kPiecesShift;
+    mine.each([&](int request, int length, int tiles) {
+      if (tiles > 0) {
+        starts[number] = before.x;
+        requests[number] = request;
+        slack[number] = (tiles << p.tile_shift) - length;
+        if (p.balanced) {
+          weights[number] = before.x * kUnits + pieces * p.descriptor_weight;
+          pieces += divide_up(tiles, piece, piece_inverse);
+        }
+        before.x += tiles, ++number;
+      } else if (blockIdx.x == 0 && request < mine.to) {
+        p.empties[request - number] = request;
+      }
+    });
+    if (threadIdx.x == 0) {
+      int count = all.y & ((1 << kPiecesShift) - 1);
+      starts[count] = all.x;
+      if (p.balanced)
+        weights[count] = timed ? all.x * kUnits + (all.y >> kPiecesShift) * p.descriptor_weight : 1;
+      found = {count, int(all.x), longest, piece, timed};
     }
   }
-  int count = all.y & ((1 << kPiecesShift) - 1);
-  int head_weight = timed ? all.x * kUnits + (all.y >> kPiecesShift) * p.descriptor_weight : 1;
-  if (threadIdx.x == 0) {
-    starts[count] = all.x;
-    if (p.balanced) weights[count] = head_weight;
-  }
-  Items items{starts, weights, requests, slack, count, p.kv_heads, int(all.x), int(all.x) * p.kv_heads};
+  __syncthreads();
+  const auto [count, head_tiles, longest, piece, timed] = found;
+  int least = 2 * (kUnits + p.descriptor_weight);
+  Items items{starts, weights, requests, slack, count, p.kv_heads, head_tiles, head_tiles * p.kv_heads};
   int total = items.total;
   int even = divide_up_by_ctas(p, total);
   int upstream = max(max(even, p.floor_tiles), 1);
-  __syncthreads();
 
   stamp(3);
   int chosen = kUpstream;

@@ -19,9 +19,10 @@ from workbench.gpu.source import Source
 
 HERE = Path(__file__).resolve().parent
 _LIMIT_S = 300
-# What no declaration in C++ says, and the one instruction that has no word in `common/ptx.cuh`.
+# What no declaration in C++ says, and the instructions that have no word in `common/ptx.cuh`.
 _REPLACED = (
     (r"extern __shared__ int shared\[\];", "int* shared = reinterpret_cast<int*>(emulation::cta->memory);"),
+    (r'asm volatile\("bar\.sync .*?;"[^;]*;', "emulation::meet(emulation::some[id], threads);"),
     (r'asm volatile\("red\.shared::cta\.max\.u32 .*?;"[^;]*;', "*to = max(*to, value);"),
 )
 

@@ -7,6 +7,10 @@
 #define __shared__ static
 #define blockDim (Dim{unsigned(emulation::cta->fibers.size()), 1, 1})
 
+namespace emulation {
+static Meeting some[16];  // named barriers
+}
+
 struct alignas(8) int2 { int x, y; };
 struct int3 { int x, y, z; };
 struct alignas(16) int4 { int x, y, z, w; };
