@@ -77,13 +77,16 @@ __device__ __forceinline__ void raise_shared(uint32_t* to, uint32_t value) {
   asm volatile("red.shared::cta.max.u32 [%0], %1;" ::"r"(ptx::shared_address(to)), "r"(value) : "memory");
 }
 
-// The quotient of n by the d that gave `inverse`, and 1 where a remainder counts as a whole. `inverse` is
-// (2^32 - 1) / d, so that the product's quotient is exact or one too small, as above.
+// Division by a d that gave `inverse`, (2^32 - 1) / d: the product's quotient is exact or one too small, as above.
 __device__ __forceinline__ uint32_t inverse_of(int d) { return 0xffffffffu / unsigned(d); }
 
-__device__ __forceinline__ int divide_up(int a, int d, uint32_t inverse) {
-  uint32_t n = unsigned(a) + d - 1, quotient = __umulhi(n, inverse);
+__device__ __forceinline__ int divide(uint32_t n, int d, uint32_t inverse) {
+  uint32_t quotient = __umulhi(n, inverse);
   return quotient + (n - quotient * d >= unsigned(d));
+}
+
+__device__ __forceinline__ int divide_up(int a, int d, uint32_t inverse) {
+  return divide(unsigned(a) + d - 1, d, inverse);
 }
 
 // A barrier of the first `threads` threads, for which others need not wait.
@@ -92,13 +95,13 @@ __device__ __forceinline__ void meet_warps(int threads) {
   asm volatile("bar.sync %0, %1;" ::"n"(id), "r"(threads) : "memory");
 }
 
-// Sums (x, y) and the maximum (z) over the first `warps` warps.
-__device__ __forceinline__ int3 totals_over(int warps, int3 value, int3* of_warps) {
+// Sums (x, y) and the maximum (z) over the first `warps` warps, for those and others up to `told`.
+__device__ __forceinline__ int3 totals_over(int warps, int told, int3 value, int3* of_warps) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int x = __reduce_add_sync(~0u, value.x), y = __reduce_add_sync(~0u, value.y), z = __reduce_max_sync(~0u, value.z);
   if (warps == 1) return make_int3(x, y, z);
-  if (lane == 0) of_warps[warp] = make_int3(x, y, z);
-  meet_warps<1>(32 * warps);
+  if (lane == 0 && warp < warps) of_warps[warp] = make_int3(x, y, z);
+  meet_warps<1>(32 * told);
   int3 other = lane < warps ? of_warps[lane] : make_int3(0, 0, 0);
   return make_int3(__reduce_add_sync(~0u, other.x), __reduce_add_sync(~0u, other.y), __reduce_max_sync(~0u, other.z));
 }
@@ -125,13 +128,16 @@ __device__ __forceinline__ uint2 scan_over(int warps, uint2 value, uint2* of_war
   return make_uint2(before.x + __reduce_add_sync(~0u, other.x), before.y + __reduce_add_sync(~0u, other.y));
 }
 
-// The last i in [0, count) with get(i) <= x, given get(0) <= x.
+// The last i in [0, count) with get(i) <= x, given get(0) <= x < get(count). All threads take the steps of `most`, which
+// is at least count.
 template <typename Get>
-__device__ __forceinline__ int last_not_above(int count, int x, Get get) {
+__device__ __forceinline__ int last_not_above(int most, int count, int x, Get get) {
   int found = 0;
 #pragma unroll 1
-  for (int step = count > 1 ? 1 << (31 - __clz(count - 1)) : 0; step > 0; step >>= 1)
-    if (found + step < count && get(found + step) <= x) found += step;
+  for (int step = most > 1 ? 1 << (31 - __clz(most - 1)) : 0; step > 0; step >>= 1) {
+    int next = min(found + step, count);
+    if (get(next) <= x) found = next;
+  }
   return found;
 }
 
@@ -150,8 +156,8 @@ struct Run {
   const MapParams& p;
   int from, to, held[kHeld];
 
-  __device__ __forceinline__ explicit Run(const MapParams& p) : p(p) {
-    from = min(int(threadIdx.x) * p.run, p.batch), to = min(from + p.run, p.batch);
+  __device__ __forceinline__ Run(const MapParams& p, int thread) : p(p) {
+    from = min(thread * p.run, p.batch), to = min(from + p.run, p.batch);
     read(from);
   }
   __device__ __forceinline__ void read(int first) {
@@ -175,11 +181,23 @@ struct Run {
   }
 };
 
-// What the prefix sums tell of the batch.
+// Where a candidate cuts. Its bins are equal in tiles or in weight.
+struct alignas(16) Rule {
+  int budget;     // of a bin, if in tiles
+  int reach;      // cuts move to edges as far away as this
+  int behind;     // the least distance behind an item's start, as bins are measured, of a cut that stays in the item
+  int alike;      // candidates from here that share the cuts before they move; 0: no need to try it
+};
+
+// What is known of the batch when the prefix sums are.
 struct Found {
   int count, head_tiles;  // of one head: requests that have tiles, and their tiles
-  int longest, piece;     // tiles of the longest request; tiles a piece where bins have equal weight
-  int timed;              // whether weights fit
+  // Only for balanced. Bins of equal weight: tiles a piece, the piece's weight, and their inverses.
+  int piece, period;
+  uint32_t piece_inverse, period_inverse;
+  uint32_t loaded_tiles;  // tiles of a bin that are read while the chip streams
+  uint32_t stream_ns;     // no makespan is shorter
+  Rule rules[kCandidates];
 };
 
 // A cut of the stream: its position, and 2 * item + whether it lies inside the item rather than at its start.
@@ -214,6 +232,42 @@ struct Fill {
   }
 };
 
+// What balanced goes by, and where its candidates cut; by one warp, whose lanes divide at once.
+__device__ __forceinline__ void decide(const MapParams& p, Found& found, int total, int longest, int piece, bool timed,
+                                       uint32_t* longest_bin, uint32_t* most_pieces) {
+  int lane = threadIdx.x % 32, period = timed ? piece * kUnits + p.descriptor_weight : 1;
+  int even = max(divide_up_by_ctas(p, total), 1), upstream = max(even, p.floor_tiles);
+  uint32_t quotient = (lane == 0 ? unsigned(longest) : ~0u) / unsigned(lane == 0 ? even : lane == 1 ? piece : period);
+  int parts = max(int(__shfl_sync(~0u, quotient, 0)) - 1, 1);
+  uint32_t piece_inverse = __shfl_sync(~0u, quotient, 1), period_inverse = __shfl_sync(~0u, quotient, 2);
+  uint64_t stream_ns = stream_time(p, total);
+  quotient = lane == 0 ? (unsigned(longest) + parts - 1) / unsigned(parts) : saturated(stream_ns) / unsigned(max(p.loaded_tile_ns, 1));
+  int pieces = max(even, int(__shfl_sync(~0u, quotient, 0)));
+  if (lane == 1) {
+    found.piece = piece, found.period = period;
+    found.piece_inverse = piece_inverse, found.period_inverse = period_inverse;
+    found.loaded_tiles = p.loaded_tile_ns > p.cta_tile_ns ? quotient : 0;
+    found.stream_ns = saturated(stream_ns + p.descriptor_ns);
+  }
+  if (lane < kCandidates) {
+    Rule rule{lane == kUpstream ? upstream : lane == kEven ? even : pieces, 0, 0, 1};
+    rule.reach = lane == kUpstream ? 0 : lane < kTimed ? rule.budget / 2 : lane == kTimed ? p.piece_tiles : even >> (lane - kTimed + 1);
+    rule.behind = rule.reach + 1;
+    if (lane >= kTimed) {
+      int whole = divide(rule.behind, piece, piece_inverse), rest = rule.behind - whole * piece;
+      rule.behind = whole * period + (rest > 0 ? rest * kUnits + p.descriptor_weight : 0);
+    }
+    // Upstream's fill and the even one are mostly cut alike, and pieces as the even one: then the latter is as good.
+    if (lane == kUpstream) rule.alike = upstream == even ? 2 : 1;
+    if (lane == kEven) rule.alike = upstream != even;
+    if (lane == kPieces) rule.alike = pieces != even;
+    if (lane >= kTimed) rule.alike = timed ? kCandidates - kTimed : 0;
+    found.rules[lane] = rule;
+    most_pieces[lane] = 0;
+    longest_bin[lane] = rule.alike == 0 && lane != kEven ? kMaxTime : 0;
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(const __grid_constant__ MapParams p) {
   extern __shared__ int shared[];
   __shared__ int3 totals_of_warps[32];
@@ -235,62 +289,66 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
     if (PROFILE && blockIdx.x == 0 && threadIdx.x == 0) p.header[i] = int(ptx::global_nanoseconds() - t0);
   };
 
-  // 1: by few warps. One alone needs no barrier, and those that wait take no turns from it.
-  if (p.balanced && threadIdx.x < kCandidates) most_pieces[threadIdx.x] = longest_bin[threadIdx.x] = 0;
-  if (threadIdx.x < 32 * p.scan_warps) {
-    Run mine(p);
+  // 1: by few warps. One alone needs no barrier, and those that wait take no turns from it. Beside them one warp decides
+  // where the candidates cut.
+  int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  int decider = min(p.scan_warps, warps - 1);
+  bool scans = warp < p.scan_warps, decides = p.balanced && warp == decider;
+  int least = 2 * (kUnits + p.descriptor_weight);
+  if (scans || decides) {
+    Run mine(p, p.scan_warps == 1 ? lane : threadIdx.x);
     int3 run = make_int3(0, 0, 0);
     mine.each([&](int, int, int tiles) { run.x += tiles, run.y += tiles > 0, run.z = max(run.z, tiles); });
 
-    int piece = 0x7fffffff, longest = 0;
+    int piece = 0x7fffffff;
     bool timed = false;
     uint32_t piece_inverse = 0;
     if (p.balanced) {
-      int3 all = totals_over(p.scan_warps, run, totals_of_warps);
+      int3 all = totals_over(p.scan_warps, max(p.scan_warps, decider + 1), run, totals_of_warps);
       int total = all.x * p.kv_heads, busy = all.y * p.kv_heads;
-      longest = all.z;
       timed = int64_t(total) * kUnits + (int64_t(busy) + 2 * p.num_ctas) * p.descriptor_weight <= kMaxWeight;
       if (timed) {
         int capacity = divide_up_by_ctas(p, total * kUnits + busy * p.descriptor_weight);
-        piece = (max(capacity, 2 * (kUnits + p.descriptor_weight)) - p.descriptor_weight) / kUnits;
+        piece = (max(capacity, least) - p.descriptor_weight) / kUnits;
       }
-      piece_inverse = inverse_of(piece);
+      if (decides) decide(p, found, total, all.z, piece, timed, longest_bin, most_pieces);
+      if (scans) piece_inverse = inverse_of(piece);
     }
-
-    // Requests that have tiles and their pieces share a word; there are at most 16,384 of the former.
-    constexpr int kPiecesShift = 15;
-    uint2 sums = make_uint2(run.x, run.y), all;
-    if (p.balanced)
-      mine.each([&](int, int, int tiles) {
-        sums.y += (tiles > 0 ? divide_up(tiles, piece, piece_inverse) : 0) << kPiecesShift;
-      });
-    uint2 before = scan_over(p.scan_warps, sums, sums_of_warps, all);
-    int number = before.y & ((1 << kPiecesShift) - 1), pieces = before.y >> kPiecesShift;
-    mine.each([&](int request, int length, int tiles) {
-      if (tiles > 0) {
-        starts[number] = before.x;
-        requests[number] = request;
-        slack[number] = (tiles << p.tile_shift) - length;
-        if (p.balanced) {
-          weights[number] = before.x * kUnits + pieces * p.descriptor_weight;
-          pieces += divide_up(tiles, piece, piece_inverse);
-        }
-        before.x += tiles, ++number;
-      } else if (blockIdx.x == 0 && request < mine.to) {
-        p.empties[request - number] = request;
-      }
-    });
-    if (threadIdx.x == 0) {
-      int count = all.y & ((1 << kPiecesShift) - 1);
-      starts[count] = all.x;
+    if (scans) {
+      // Requests that have tiles and their pieces share a word; there are at most 16,384 of the former.
+      constexpr int kPiecesShift = 15;
+      uint2 sums = make_uint2(run.x, run.y), all;
       if (p.balanced)
-        weights[count] = timed ? all.x * kUnits + (all.y >> kPiecesShift) * p.descriptor_weight : 1;
-      found = {count, int(all.x), longest, piece, timed};
+        mine.each([&](int, int, int tiles) {
+          sums.y += (tiles > 0 ? divide_up(tiles, piece, piece_inverse) : 0) << kPiecesShift;
+        });
+      uint2 before = scan_over(p.scan_warps, sums, sums_of_warps, all);
+      int number = before.y & ((1 << kPiecesShift) - 1), pieces = before.y >> kPiecesShift;
+      mine.each([&](int request, int length, int tiles) {
+        if (tiles > 0) {
+          starts[number] = before.x;
+          requests[number] = request;
+          slack[number] = (tiles << p.tile_shift) - length;
+          if (p.balanced) {
+            weights[number] = before.x * kUnits + pieces * p.descriptor_weight;
+            pieces += divide_up(tiles, piece, piece_inverse);
+          }
+          before.x += tiles, ++number;
+        } else if (blockIdx.x == 0 && request < mine.to) {
+          p.empties[request - number] = request;
+        }
+      });
+      if (threadIdx.x == 0) {
+        int count = all.y & ((1 << kPiecesShift) - 1);
+        starts[count] = all.x;
+        if (p.balanced)
+          weights[count] = timed ? all.x * kUnits + (all.y >> kPiecesShift) * p.descriptor_weight : 1;
+        found.count = count, found.head_tiles = all.x;
+      }
     }
   }
   __syncthreads();
-  const auto [count, head_tiles, longest, piece, timed] = found;
-  int least = 2 * (kUnits + p.descriptor_weight);
+  int count = found.count, head_tiles = found.head_tiles;
   Items items{starts, weights, requests, slack, count, p.kv_heads, head_tiles, head_tiles * p.kv_heads};
   int total = items.total;
   int even = divide_up_by_ctas(p, total);
@@ -299,78 +357,71 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   stamp(3);
   int chosen = kUpstream;
   if (p.balanced && total > 0) {
-    uint64_t stream_ns = stream_time(p, total);
-    int slower_ns = p.loaded_tile_ns - p.cta_tile_ns;
-    uint32_t loaded_tiles = slower_ns > 0 ? saturated(stream_ns) / unsigned(p.loaded_tile_ns) : 0;
+    int slower_ns = max(p.loaded_tile_ns - p.cta_tile_ns, 0), piece = found.piece, period = found.period;
+    uint32_t loaded_tiles = found.loaded_tiles;
 
-    // Cuts, a warp 32 of one candidate, and the 31 bins between them; the last cut begins the next warp's bins.
-    int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
-    int rounds = kCandidates * ((p.num_ctas + 30) / 31);
-    for (int round = warp; round < rounds; round += warps) {
-      int candidate = round % kCandidates, from = round / kCandidates * 31, c = min(from + lane, p.num_ctas);
-      bool by_weight = candidate >= kTimed;
-      if (by_weight && !timed) continue;
+    // Cuts, a warp 32 of the candidates that are alike, and the 31 bins between them; the last cut begins the next warp's
+    // bins. Those of equal weight take longest and come first.
+    int parts = (p.num_ctas + 30) / 31;
+#pragma unroll 1
+    for (int round = warp; round < 4 * parts; round += warps) {
+      int nth = (round >= parts) + (round >= 2 * parts) + (round >= 3 * parts);
+      int candidate = nth ? nth - 1 : kTimed, from = (round - nth * parts) * 31, c = min(from + lane, p.num_ctas);
+      Rule rule = found.rules[candidate];
+      if (rule.alike == 0) continue;
+      bool by_weight = candidate == kTimed;
       const int* before = by_weight ? weights : starts;
       int of_head = before[count], end = of_head * p.kv_heads;
-      int budget = candidate == kUpstream ? upstream : even;
-      if (candidate == kPieces) budget = max(even, divide_up(longest, max(longest / even - 1, 1)));
-      if (by_weight) budget = max(divide_up_by_ctas(p, end), least);
-      int reach = candidate == kUpstream ? 0 : candidate == kTimed ? p.piece_tiles : budget / 2;
-      if (candidate > kTimed) reach = even >> (candidate - kTimed + 1);
+      int budget = by_weight ? max(divide_up_by_ctas(p, end), least) : rule.budget;
       int64_t target = int64_t(c) * budget;
       bool done = target >= end;
       int head = done ? p.kv_heads : p.kv_heads > 1 ? int(target) / of_head : 0;
       int inside = done ? 0 : int(target) - head * of_head;
-      int number = last_not_above(count, inside, [&](int i) { return before[i]; });
-      int item = head * count + number, base = head * items.head_tiles;
+      int number = last_not_above(p.batch, count, inside, [&](int i) { return before[i]; });
+      int item = head * count + number, base = head * head_tiles, item_before = before[number];
       int item_start = base + starts[number], item_end = base + starts[number + 1], at = base + inside;
-      int period = piece * kUnits + p.descriptor_weight;
       if (by_weight) {
         // Whole pieces of a request, and the tiles that fit the rest: see weighted_cuts in workbench/schedule/fills.py.
-        int weight = inside - weights[number];
-        int whole = unsigned(weight) / unsigned(period), rest = max(weight - whole * period - p.descriptor_weight, 0);
+        int weight = inside - item_before, whole = divide(weight, period, found.period_inverse);
+        int rest = max(weight - whole * period - p.descriptor_weight, 0);
         at = min(item_start + whole * piece + rest / kUnits, item_end);
       }
-      Cut low = snapped(item, item_start, item_end, at, reach), high;
-      cuts[candidate * stride + c] = low;
-      high.x = __shfl_down_sync(~0u, low.x, 1), high.y = __shfl_down_sync(~0u, low.y, 1);
-      int previous = __shfl_up_sync(~0u, low.y, 1);  // the first lane gets its own
-      bool entered = low.y & 1, left = high.y & 1, same = low.y >> 1 == high.y >> 1;  // inside an item
+#pragma unroll 1
+      for (int others = rule.alike;; rule = found.rules[++candidate]) {
+        Cut low = snapped(item, item_start, item_end, at, rule.reach), high;
+        cuts[candidate * stride + c] = low;
+        high.x = __shfl_down_sync(~0u, low.x, 1), high.y = __shfl_down_sync(~0u, low.y, 1);
+        bool entered = low.y & 1, left = high.y & 1, same = entered && low.y == high.y;  // inside an item
 
-      // Cuts inside one item follow one another, and the item's first piece lies in the bin before them. Where they
-      // began in another warp: the fill's first cut that lies more than `reach` tiles behind the item's start.
-      uint32_t begun = __ballot_sync(~0u, !entered || low.y != previous) & (~0u >> (31 - lane));
-      int first = from + 31 - __clz(begun);
-      if (entered && !begun) {
-        first = unsigned(item_start + reach) / unsigned(budget) + 1;
-        if (by_weight) {
-          int whole = unsigned(reach + 1) / unsigned(piece), rest = reach + 1 - whole * piece;
-          int weight = head * of_head + weights[number] + whole * period;
-          first = divide_up(weight + (rest > 0 ? rest * kUnits + p.descriptor_weight : 0), budget);
+        // Cuts inside one item follow one another, and the item's first piece lies in the bin before them. Where they
+        // began in another warp: the first cut that is far enough behind the item's start.
+        uint32_t breaks = ~__ballot_sync(~0u, same) & ((1u << lane) - 1);
+        int first = from + 32 - __clz(breaks);
+        if (entered && !breaks) first = divide_up(head * of_head + item_before + rule.behind, budget);
+        int pieces = __reduce_max_sync(~0u, entered ? c - first + 2 : 1);
+
+        // See BinSums in workbench/schedule/fills.py. The last lane's bin looks empty.
+        int tiles = high.x - low.x, split = entered + left - same;
+        int descriptors = ((high.y + 1) >> 1) - (low.y >> 1);
+        uint64_t ns = uint64_t(tiles) * p.cta_tile_ns + uint64_t(min(unsigned(tiles), loaded_tiles)) * slower_ns +
+                      uint64_t(descriptors) * p.descriptor_ns + uint64_t(split) * p.partial_ns;
+        uint32_t most_ns = __reduce_max_sync(~0u, tiles > 0 ? saturated(ns) : 0);
+        if (lane == 0) {
+          raise_shared(&most_pieces[candidate], pieces);
+          raise_shared(&longest_bin[candidate], most_ns);
         }
-      }
-      int pieces = __reduce_max_sync(~0u, entered ? c - first + 2 : 1);
-
-      // See BinSums in workbench/schedule/fills.py. The last lane's bin looks empty.
-      int tiles = high.x - low.x, split = entered + left - (same && entered);
-      int descriptors = ((high.y + 1) >> 1) - (low.y >> 1);
-      uint64_t ns = uint64_t(tiles) * p.cta_tile_ns + uint64_t(min(unsigned(tiles), loaded_tiles)) * slower_ns +
-                    uint64_t(descriptors) * p.descriptor_ns + uint64_t(split) * p.partial_ns;
-      uint32_t most_ns = __reduce_max_sync(~0u, tiles > 0 ? saturated(ns) : 0);
-      if (lane == 0) {
-        raise_shared(&most_pieces[candidate], pieces);
-        raise_shared(&longest_bin[candidate], most_ns);
+        if (--others == 0) break;
       }
     }
     __syncthreads();
 
     stamp(4);
     uint32_t makespan = kMaxTime, bin_ns = kMaxTime;
-    if (lane < (timed ? kCandidates : kTimed)) {
+    if (lane < kCandidates) {
       uint32_t pieces = most_pieces[lane];
       bin_ns = longest_bin[lane];
       uint64_t merge_ns = pieces > 1 ? p.merge_ns + uint64_t(pieces) * p.merge_chunk_ns : 0;
-      makespan = saturated(max(uint64_t(bin_ns), stream_ns + p.descriptor_ns) + merge_ns);
+      makespan = saturated(max(bin_ns, found.stream_ns) + merge_ns);
     }
     bool least_time = makespan == __reduce_min_sync(~0u, makespan);
     uint32_t shortest = __reduce_min_sync(~0u, least_time ? bin_ns : kMaxTime);
@@ -412,7 +463,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
         head = p.kv_heads > 1 ? item / count : 0, number = item - head * count;
       } else {
         head = p.kv_heads > 1 ? low / items.head_tiles : 0;
-        number = last_not_above(count, low - head * items.head_tiles, [&](int i) { return starts[i]; });
+        number = last_not_above(p.batch, count, low - head * items.head_tiles, [&](int i) { return starts[i]; });
       }
       int start = head * items.head_tiles + starts[number], end = head * items.head_tiles + starts[number + 1];
       write(at, at, low, head, number, start, end, fill.homes(start, end));

@@ -22,7 +22,6 @@ MAX_BATCH = 16_384
 """Requests that the map kernel holds prefix sums for."""
 
 _MOST_THREADS = 1024
-_LEAST_THREADS = 960  # balanced: a warp 31 bins of one of six candidates, so all of 132 CTAs at once
 _ROWS_A_CTA = 256
 _REQUESTS_A_THREAD = 4  # kHeld of the kernel
 _CANDIDATES = 6
@@ -120,7 +119,9 @@ def grid_of(batch: int, num_kv_heads: int, num_ctas: int, balanced: bool) -> tup
     rows = num_ctas + 32 + num_kv_heads * batch
     grid = min(16, -(-rows // _ROWS_A_CTA))
     scan = 32 * _scan_warps(batch, _MOST_THREADS)
-    wanted = max(scan, 32 * -(-rows // (32 * grid)), _LEAST_THREADS if balanced else 32)
+    wanted = max(scan, 32 * -(-rows // (32 * grid)))
+    if balanced:  # a warp for 31 bins of each of four cuts of the stream, and one to decide beside the prefix sums
+        wanted = max(wanted, 32 * 4 * -(-num_ctas // 31), scan + 32)
     return grid, min(wanted, _MOST_THREADS)
 
 
