@@ -141,16 +141,6 @@ __device__ __forceinline__ int last_not_above(int most, int count, int x, Get ge
   return found;
 }
 
-// The non-empty requests of all KV heads in the order of the stream: item = head * count + number in the head.
-struct Items {
-  const int* starts;     // [count + 1] tiles before each, within a head
-  const int* weights;    // [count + 1] weight before each, likewise
-  const uint16_t* requests;
-  const uint8_t* slack;  // tokens that the last tile lacks
-  int count, heads;
-  int head_tiles, total;
-};
-
 // Consecutive requests of a thread. The first of them stay in registers, all that there are in most batches.
 struct Run {
   const MapParams& p;
@@ -200,6 +190,7 @@ struct Found {
   Rule rules[kCandidates];
 };
 
+// The items of the stream are the requests that have tiles, of all KV heads: item = head * count + number in the head.
 // A cut of the stream: its position, and 2 * item + whether it lies inside the item rather than at its start.
 using Cut = int2;
 
@@ -210,25 +201,33 @@ __device__ __forceinline__ Cut snapped(int item, int start, int end, int at, int
   return make_int2(near ? (forward ? end : start) : at, 2 * (item + forward) + !near);
 }
 
-// A chosen fill: cuts every `budget` tiles, or those of `cuts`.
+// The least weight inside an item at which `tiles` of its tiles lie before a cut; see weighted_cuts in fills.py.
+__device__ __forceinline__ int weight_before(const MapParams& p, int tiles, int piece, int period, uint32_t piece_inverse) {
+  int whole = divide(tiles, piece, piece_inverse), rest = tiles - whole * piece;
+  return whole * period + (rest > 0 ? rest * kUnits + p.descriptor_weight : 0);
+}
+
+// A chosen fill.
 struct Fill {
-  const Cut* cuts;
-  int budget, num_ctas, total;
+  const Cut* cuts;    // null: every `budget` tiles
+  const int* before;  // as bins are measured, what lies before each item
+  int of_head, budget, reach, total;
+  bool by_weight;
 
   __device__ __forceinline__ int operator()(int c) const {
     return cuts ? cuts[c].x : int(min(int64_t(c) * budget, int64_t(total)));
   }
-  // The bins that hold the first and the last tile of [start, end).
-  __device__ __forceinline__ int2 homes(int start, int end) const {
-    if (!cuts) return make_int2(start / budget, (end - 1) / budget);
-    // Both searches in one loop, so that they hide one another's latency.
-    int first = 0, last = 0;
-#pragma unroll 1
-    for (int step = num_ctas > 1 ? 1 << (31 - __clz(num_ctas - 1)) : 0; step > 0; step >>= 1) {
-      if (first + step < num_ctas && cuts[first + step].x <= start) first += step;
-      if (last + step < num_ctas && cuts[last + step].x < end) last += step;
+  // The bins that hold the first and the last tile of an item. A cut ends up behind the item's start if it lies more than
+  // `reach` or half the item behind it, and before the item's end if it lies more than `reach` before that.
+  __device__ __forceinline__ int2 homes(const MapParams& p, const Found& found, int head, int number, int tiles) const {
+    int first = min(reach, tiles / 2) + 1, last = max(tiles - reach, 0);
+    if (by_weight) {
+      first = weight_before(p, first, found.piece, found.period, found.piece_inverse);
+      last = weight_before(p, last, found.piece, found.period, found.piece_inverse);
     }
-    return make_int2(first, last);
+    int start = head * of_head + before[number];
+    int home = divide_up(start + first, budget) - 1;
+    return make_int2(home, max(home, divide_up(start + last, budget) - 1));
   }
 };
 
@@ -253,10 +252,7 @@ __device__ __forceinline__ void decide(const MapParams& p, Found& found, int tot
     Rule rule{lane == kUpstream ? upstream : lane == kEven ? even : pieces, 0, 0, 1};
     rule.reach = lane == kUpstream ? 0 : lane < kTimed ? rule.budget / 2 : lane == kTimed ? p.piece_tiles : even >> (lane - kTimed + 1);
     rule.behind = rule.reach + 1;
-    if (lane >= kTimed) {
-      int whole = divide(rule.behind, piece, piece_inverse), rest = rule.behind - whole * piece;
-      rule.behind = whole * period + (rest > 0 ? rest * kUnits + p.descriptor_weight : 0);
-    }
+    if (lane >= kTimed) rule.behind = weight_before(p, rule.behind, piece, period, piece_inverse);
     // Upstream's fill and the even one are mostly cut alike, and pieces as the even one: then the latter is as good.
     if (lane == kUpstream) rule.alike = upstream == even ? 2 : 1;
     if (lane == kEven) rule.alike = upstream != even;
@@ -349,12 +345,14 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   }
   __syncthreads();
   int count = found.count, head_tiles = found.head_tiles;
-  Items items{starts, weights, requests, slack, count, p.kv_heads, head_tiles, head_tiles * p.kv_heads};
-  int total = items.total;
+  int total = head_tiles * p.kv_heads;
   int even = divide_up_by_ctas(p, total);
   int upstream = max(max(even, p.floor_tiles), 1);
 
   stamp(3);
+  // The CTAs take turns at the rows warp by warp, so that each writes as little as can be. A warp has bins or items.
+  int bins = (p.num_ctas + 31) / 32 * 32, rows = bins + p.kv_heads * count;
+  int turn = warp * gridDim.x + blockIdx.x, turns = warps * gridDim.x;
   int chosen = kUpstream;
   if (p.balanced && total > 0) {
     int slower_ns = max(p.loaded_tile_ns - p.cta_tile_ns, 0), piece = found.piece, period = found.period;
@@ -414,6 +412,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
       }
     }
     __syncthreads();
+    if (turn * 32 >= rows) return;
 
     stamp(4);
     uint32_t makespan = kMaxTime, bin_ns = kMaxTime;
@@ -430,50 +429,55 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
 
   stamp(5);
   // 3: write. An item-start descriptor lies at num_ctas + kv_head * max_batch + request.
-  Fill fill{p.balanced && total > 0 ? cuts + chosen * stride : nullptr, upstream, p.num_ctas, total};
-  auto write = [&](int index, int bin, int low, int head, int number, int start, int end, int2 homes) {
-    int limit = fill(bin + 1), next = -1;
-    if (end < limit) {
-      bool over = number + 1 == count;
-      next = p.num_ctas + (head + over) * p.max_batch + requests[over ? 0 : number + 1];
+  Fill fill{nullptr, starts, head_tiles, upstream, 0, total, false};
+  if (p.balanced && total > 0) {
+    fill.cuts = cuts + chosen * stride, fill.reach = found.rules[chosen].reach, fill.budget = found.rules[chosen].budget;
+    fill.by_weight = chosen >= kTimed;
+    if (fill.by_weight) {
+      fill.before = weights, fill.of_head = weights[count];
+      fill.budget = max(divide_up_by_ctas(p, fill.of_head * p.kv_heads), least);
     }
-    int length = ((end - start) << p.tile_shift) - slack[number], first = (low - start) << p.tile_shift;
-    int tokens = end <= limit ? length - first : (limit - low) << p.tile_shift;
-    int4* row = p.map + int64_t(index) * 3;
-    row[0] = make_int4(requests[number], head, first, tokens);
-    row[1] = make_int4(length, bin - homes.x, homes.y - homes.x + 1, 2 * homes.x + 1);
-    row[2] = make_int4(next, 0, 0, 0);
-  };
-  int bins = (p.num_ctas + 31) / 32 * 32, rows = bins + p.kv_heads * count;  // a warp has bins or items
-  // The CTAs take turns warp by warp, so that each writes as little as can be.
-  int turn = threadIdx.x / 32 * gridDim.x + blockIdx.x, turns = blockDim.x / 32 * gridDim.x;
-  for (int at = turn * 32 + threadIdx.x % 32; at < rows; at += turns * 32) {
-    if (at < bins) {
+  }
+#pragma unroll 1
+  for (int at = turn * 32 + lane; at < rows; at += turns * 32) {
+    bool leads = at < bins;  // begins a bin
+    int low = 0, limit = 0, item = at - bins, head = 0, number = item;
+    if (leads) {
       if (at >= p.num_ctas) continue;
-      int low = fill(at);
-      if (low == fill(at + 1)) {
+      low = fill(at), limit = fill(at + 1);
+      if (low == limit) {
         int4* row = p.map + int64_t(at) * 3;
         row[0] = row[1] = make_int4(0, 0, 0, 0);
         row[2] = make_int4(-1, 0, 0, 0);
         continue;
       }
-      int head, number;
-      if (fill.cuts) {
-        int item = fill.cuts[at].y >> 1;
-        head = p.kv_heads > 1 ? item / count : 0, number = item - head * count;
-      } else {
-        head = p.kv_heads > 1 ? low / items.head_tiles : 0;
-        number = last_not_above(p.batch, count, low - head * items.head_tiles, [&](int i) { return starts[i]; });
-      }
-      int start = head * items.head_tiles + starts[number], end = head * items.head_tiles + starts[number + 1];
-      write(at, at, low, head, number, start, end, fill.homes(start, end));
-    } else {
-      int item = at - bins, head = p.kv_heads > 1 ? item / count : 0, number = item - head * count;
-      int start = head * items.head_tiles + starts[number], end = head * items.head_tiles + starts[number + 1];
-      int2 homes = fill.homes(start, end);
-      int index = p.num_ctas + head * p.max_batch + requests[number];
-      if (fill(homes.x) != start) write(index, homes.x, start, head, number, start, end, homes);
+      if (fill.cuts) number = item = fill.cuts[at].y >> 1;
     }
+    if (!leads || fill.cuts) {
+      if (p.kv_heads > 1) head = item / count, number = item - head * count;
+    } else {
+      if (p.kv_heads > 1) head = low / head_tiles;
+      number = last_not_above(p.batch, count, low - head * head_tiles, [&](int i) { return starts[i]; });
+    }
+    int start = starts[number], tiles = starts[number + 1] - start, request = requests[number];
+    int2 homes = fill.homes(p, found, head, number, tiles);
+    start += head * head_tiles;
+    int end = start + tiles, index = at;
+    if (!leads) {
+      if (fill(homes.x) == start) continue;  // the bin's first row
+      low = start, limit = fill(homes.x + 1), index = p.num_ctas + head * p.max_batch + request;
+    }
+    int next = -1;
+    if (end < limit) {
+      bool over = number + 1 == count;
+      next = p.num_ctas + (head + over) * p.max_batch + requests[over ? 0 : number + 1];
+    }
+    int length = (tiles << p.tile_shift) - slack[number], first = (low - start) << p.tile_shift;
+    int tokens = end <= limit ? length - first : (limit - low) << p.tile_shift;
+    int4* row = p.map + int64_t(index) * 3;
+    row[0] = make_int4(request, head, first, tokens);
+    row[1] = make_int4(length, (leads ? at : homes.x) - homes.x, homes.y - homes.x + 1, 2 * homes.x + 1);
+    row[2] = make_int4(next, 0, 0, 0);
   }
   stamp(6);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
