@@ -48,7 +48,8 @@ struct MapParams {
   int max_length;   // lengths beyond 0 .. max_length, which the host cannot see, count as the nearest of the two
   int balanced;     // 0: upstream's rule
   // What balanced decides by. Times in nanoseconds.
-  double us_per_byte;  // 1 / bytes_per_us
+  uint64_t tile_work, stream_rate;  // 1000 tile_bytes; floor(2^32 tile_work / bytes_per_us), at most 2^64 - 1
+  uint32_t loaded_inverse;          // (2^32 - 1) / loaded_tile_ns
   int descriptor_weight, piece_tiles;
   int tile_bytes, bytes_per_us, cta_tile_ns, loaded_tile_ns, descriptor_ns, partial_ns, merge_ns, merge_chunk_ns;
 };
@@ -61,13 +62,12 @@ __device__ __forceinline__ int divide_up_by_ctas(const MapParams& p, int a) {
   return quotient + (n - quotient * p.num_ctas >= unsigned(p.num_ctas));
 }
 
-// Time of all tiles at the bandwidth of the chip: a quotient near enough, then put right.
-__device__ __forceinline__ uint64_t stream_time(const MapParams& p, int tiles) {
-  int64_t bytes = int64_t(uint64_t(tiles) * p.tile_bytes * 1000), ns = int64_t(double(bytes) * p.us_per_byte);
-  int64_t left = bytes - ns * p.bytes_per_us;
-  for (; left > 0; left -= p.bytes_per_us) ++ns;
-  for (; left <= -p.bytes_per_us; left += p.bytes_per_us) --ns;
-  return ns;
+// Time of all tiles at the bandwidth of the chip, rounded up. The product by the rate is less than 1.5 too small, and the
+// work that is left then is right whatever the upper bits of both products.
+__device__ __forceinline__ uint64_t stream_time(const MapParams& p, uint32_t tiles) {
+  uint64_t ns = tiles * uint64_t(uint32_t(p.stream_rate >> 32)) + __umulhi(tiles, uint32_t(p.stream_rate));
+  int64_t left = int64_t(tiles * p.tile_work - ns * unsigned(p.bytes_per_us));
+  return ns + (left > 0) + (left > p.bytes_per_us);
 }
 
 __device__ __forceinline__ uint32_t saturated(uint64_t ns) { return ns < kMaxTime ? uint32_t(ns) : kMaxTime; }
@@ -164,6 +164,7 @@ struct Run {
       if (p.run > kHeld) read(first);
 #pragma unroll
       for (int i = 0; i < kHeld; ++i) {
+        if (i > 0 && i >= p.run) break;
         int tiles = (unsigned(held[i]) + (1u << p.tile_shift) - 1) >> p.tile_shift;
         call(first + i, held[i], tiles);
       }
@@ -188,6 +189,8 @@ struct Found {
   uint32_t loaded_tiles;  // tiles of a bin that are read while the chip streams
   uint32_t stream_ns;     // no makespan is shorter
   Rule rules[kCandidates];
+  uint32_t inverse_budgets[kCandidates];
+  uint32_t most_pieces[kCandidates], longest_bin[kCandidates];  // of an item; of all bins, nanoseconds
 };
 
 // The items of the stream are the requests that have tiles, of all KV heads: item = head * count + number in the head.
@@ -212,6 +215,7 @@ struct Fill {
   const Cut* cuts;    // null: every `budget` tiles
   const int* before;  // as bins are measured, what lies before each item
   int of_head, budget, reach, total;
+  uint32_t inverse_budget;
   bool by_weight;
 
   __device__ __forceinline__ int operator()(int c) const {
@@ -226,26 +230,25 @@ struct Fill {
       last = weight_before(p, last, found.piece, found.period, found.piece_inverse);
     }
     int start = head * of_head + before[number];
-    int home = divide_up(start + first, budget) - 1;
-    return make_int2(home, max(home, divide_up(start + last, budget) - 1));
+    int home = divide_up(start + first, budget, inverse_budget) - 1;
+    return make_int2(home, max(home, divide_up(start + last, budget, inverse_budget) - 1));
   }
 };
 
 // What balanced goes by, and where its candidates cut; by one warp, whose lanes divide at once.
-__device__ __forceinline__ void decide(const MapParams& p, Found& found, int total, int longest, int piece, bool timed,
-                                       uint32_t* longest_bin, uint32_t* most_pieces) {
+__device__ __forceinline__ void decide(const MapParams& p, Found& found, int total, int longest, int piece, bool timed) {
   int lane = threadIdx.x % 32, period = timed ? piece * kUnits + p.descriptor_weight : 1;
   int even = max(divide_up_by_ctas(p, total), 1), upstream = max(even, p.floor_tiles);
   uint32_t quotient = (lane == 0 ? unsigned(longest) : ~0u) / unsigned(lane == 0 ? even : lane == 1 ? piece : period);
   int parts = max(int(__shfl_sync(~0u, quotient, 0)) - 1, 1);
   uint32_t piece_inverse = __shfl_sync(~0u, quotient, 1), period_inverse = __shfl_sync(~0u, quotient, 2);
   uint64_t stream_ns = stream_time(p, total);
-  quotient = lane == 0 ? (unsigned(longest) + parts - 1) / unsigned(parts) : saturated(stream_ns) / unsigned(max(p.loaded_tile_ns, 1));
-  int pieces = max(even, int(__shfl_sync(~0u, quotient, 0)));
+  int pieces = max(even, divide_up(longest, parts));
   if (lane == 1) {
     found.piece = piece, found.period = period;
     found.piece_inverse = piece_inverse, found.period_inverse = period_inverse;
-    found.loaded_tiles = p.loaded_tile_ns > p.cta_tile_ns ? quotient : 0;
+    found.loaded_tiles =
+        p.loaded_tile_ns > p.cta_tile_ns ? divide(saturated(stream_ns), p.loaded_tile_ns, p.loaded_inverse) : 0;
     found.stream_ns = saturated(stream_ns + p.descriptor_ns);
   }
   if (lane < kCandidates) {
@@ -259,8 +262,8 @@ __device__ __forceinline__ void decide(const MapParams& p, Found& found, int tot
     if (lane == kPieces) rule.alike = pieces != even;
     if (lane >= kTimed) rule.alike = timed ? kCandidates - kTimed : 0;
     found.rules[lane] = rule;
-    most_pieces[lane] = 0;
-    longest_bin[lane] = rule.alike == 0 && lane != kEven ? kMaxTime : 0;
+    found.most_pieces[lane] = 0;
+    found.longest_bin[lane] = rule.alike == 0 && lane != kEven ? kMaxTime : 0;
   }
 }
 
@@ -268,7 +271,6 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   extern __shared__ int shared[];
   __shared__ int3 totals_of_warps[32];
   __shared__ uint2 sums_of_warps[32];
-  __shared__ uint32_t most_pieces[kCandidates], longest_bin[kCandidates];
   __shared__ Found found;
 
   int stride = p.num_ctas + 1;
@@ -307,7 +309,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
         int capacity = divide_up_by_ctas(p, total * kUnits + busy * p.descriptor_weight);
         piece = (max(capacity, least) - p.descriptor_weight) / kUnits;
       }
-      if (decides) decide(p, found, total, all.z, piece, timed, longest_bin, most_pieces);
+      if (decides) decide(p, found, total, all.z, piece, timed);
       if (scans) piece_inverse = inverse_of(piece);
     }
     if (scans) {
@@ -355,7 +357,8 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   int turn = warp * gridDim.x + blockIdx.x, turns = warps * gridDim.x;
   int chosen = kUpstream;
   if (p.balanced && total > 0) {
-    int slower_ns = max(p.loaded_tile_ns - p.cta_tile_ns, 0), piece = found.piece, period = found.period;
+    uint32_t slower_ns = max(p.loaded_tile_ns - p.cta_tile_ns, 0);
+    int piece = found.piece, period = found.period;
     uint32_t loaded_tiles = found.loaded_tiles;
 
     // Cuts, a warp 32 of the candidates that are alike, and the 31 bins between them; the last cut begins the next warp's
@@ -371,6 +374,8 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
       const int* before = by_weight ? weights : starts;
       int of_head = before[count], end = of_head * p.kv_heads;
       int budget = by_weight ? max(divide_up_by_ctas(p, end), least) : rule.budget;
+      uint32_t inverse_budget = inverse_of(budget);
+      if (from == 0 && lane < rule.alike) found.inverse_budgets[candidate + lane] = inverse_budget;
       int64_t target = int64_t(c) * budget;
       bool done = target >= end;
       int head = done ? p.kv_heads : p.kv_heads > 1 ? int(target) / of_head : 0;
@@ -395,18 +400,18 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
         // began in another warp: the first cut that is far enough behind the item's start.
         uint32_t breaks = ~__ballot_sync(~0u, same) & ((1u << lane) - 1);
         int first = from + 32 - __clz(breaks);
-        if (entered && !breaks) first = divide_up(head * of_head + item_before + rule.behind, budget);
+        if (entered && !breaks) first = divide_up(head * of_head + item_before + rule.behind, budget, inverse_budget);
         int pieces = __reduce_max_sync(~0u, entered ? c - first + 2 : 1);
 
         // See BinSums in workbench/schedule/fills.py. The last lane's bin looks empty.
-        int tiles = high.x - low.x, split = entered + left - same;
-        int descriptors = ((high.y + 1) >> 1) - (low.y >> 1);
-        uint64_t ns = uint64_t(tiles) * p.cta_tile_ns + uint64_t(min(unsigned(tiles), loaded_tiles)) * slower_ns +
-                      uint64_t(descriptors) * p.descriptor_ns + uint64_t(split) * p.partial_ns;
+        uint32_t tiles = high.x - low.x, split = entered + left - same;
+        uint32_t descriptors = (unsigned(high.y + 1) >> 1) - (unsigned(low.y) >> 1);
+        uint64_t ns = uint64_t(tiles) * unsigned(p.cta_tile_ns) + uint64_t(min(tiles, loaded_tiles)) * slower_ns +
+                      uint64_t(descriptors) * unsigned(p.descriptor_ns) + uint64_t(split) * unsigned(p.partial_ns);
         uint32_t most_ns = __reduce_max_sync(~0u, tiles > 0 ? saturated(ns) : 0);
         if (lane == 0) {
-          raise_shared(&most_pieces[candidate], pieces);
-          raise_shared(&longest_bin[candidate], most_ns);
+          raise_shared(&found.most_pieces[candidate], pieces);
+          raise_shared(&found.longest_bin[candidate], most_ns);
         }
         if (--others == 0) break;
       }
@@ -417,8 +422,8 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
     stamp(4);
     uint32_t makespan = kMaxTime, bin_ns = kMaxTime;
     if (lane < kCandidates) {
-      uint32_t pieces = most_pieces[lane];
-      bin_ns = longest_bin[lane];
+      uint32_t pieces = found.most_pieces[lane];
+      bin_ns = found.longest_bin[lane];
       uint64_t merge_ns = pieces > 1 ? p.merge_ns + uint64_t(pieces) * p.merge_chunk_ns : 0;
       makespan = saturated(max(bin_ns, found.stream_ns) + merge_ns);
     }
@@ -429,8 +434,11 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
 
   stamp(5);
   // 3: write. An item-start descriptor lies at num_ctas + kv_head * max_batch + request.
-  Fill fill{nullptr, starts, head_tiles, upstream, 0, total, false};
-  if (p.balanced && total > 0) {
+  Fill fill{nullptr, starts, head_tiles, upstream, 0, total, 0, false};
+  if (!p.balanced || total == 0) {
+    fill.inverse_budget = inverse_of(upstream);
+  } else {
+    fill.inverse_budget = found.inverse_budgets[chosen];
     fill.cuts = cuts + chosen * stride, fill.reach = found.rules[chosen].reach, fill.budget = found.rules[chosen].budget;
     fill.by_weight = chosen >= kTimed;
     if (fill.by_weight) {

@@ -120,7 +120,7 @@ def _planted(old: str, new: str) -> Source:
 
 FAULTS = {
     "a cut is never moved ahead": ("forward = near && back > ahead", "forward = false"),
-    "a partial result costs nothing": ("uint64_t(split) * p.partial_ns", "0"),
+    "a partial result costs nothing": ("uint64_t(split) * unsigned(p.partial_ns)", "0"),
     "the last request's slack": ("- slack[number], first", "- slack[0], first"),
 }
 

@@ -26,7 +26,7 @@ _ROWS_A_CTA = 256
 _REQUESTS_A_THREAD = 4  # kHeld of the kernel
 _CANDIDATES = 6
 _STATIC_SHARED = 1024
-_BYTES_PER_US = 3
+_TILE_BYTES, _BYTES_PER_US, _LOADED_TILE_NS = 2, 3, 5  # places among the costs
 SOURCE = "attention_decode/task_map.cu"
 
 
@@ -36,7 +36,9 @@ class _MapParameters(ctypes.Structure):
         *((name, ctypes.c_int) for name in ("batch", "max_batch", "kv_heads", "num_ctas")),
         ("ctas_inverse", ctypes.c_uint),
         *((name, ctypes.c_int) for name in ("scan_warps", "run", "tile_shift", "floor_tiles", "max_length", "balanced")),
-        ("us_per_byte", ctypes.c_double),
+        ("tile_work", ctypes.c_ulonglong),
+        ("stream_rate", ctypes.c_ulonglong),
+        ("loaded_inverse", ctypes.c_uint),
         *((name, ctypes.c_int) for name in ("descriptor_weight", "piece_tiles", "tile_bytes", "bytes_per_us")),
         *((name, ctypes.c_int) for name in ("cta_tile_ns", "loaded_tile_ns", "descriptor_ns", "partial_ns")),
         *((name, ctypes.c_int) for name in ("merge_ns", "merge_chunk_ns")),
@@ -58,10 +60,14 @@ def map_parameters(
     """The kernel's ``MapParams``; ``pointers`` are its first four, ``costs`` what ``balanced`` decides by."""
     inverse = min((1 << 32) // num_ctas, (1 << 32) - 1)
     warps = _scan_warps(batch, threads)
-    us_per_byte = 1 / costs[_BYTES_PER_US] if costs else 0.0
+    work, rate, loaded = 0, 0, 0
+    if costs:
+        work = 1000 * costs[_TILE_BYTES]
+        rate = min((work << 32) // costs[_BYTES_PER_US], (1 << 64) - 1)
+        loaded = ((1 << 32) - 1) // max(costs[_LOADED_TILE_NS], 1)
     return _MapParameters(
         *pointers, batch, max_batch, num_kv_heads, num_ctas, inverse, warps, -(-batch // (32 * warps)),
-        tile.bit_length() - 1, floor_tiles, max_length, bool(costs), us_per_byte, *costs,
+        tile.bit_length() - 1, floor_tiles, max_length, bool(costs), work, rate, loaded, *costs,
     )  # fmt: skip
 
 
