@@ -289,7 +289,8 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
 
   // 1: by few warps. One alone needs no barrier, and those that wait take no turns from it. Beside them one warp decides
   // where the candidates cut.
-  int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  // By way of a shuffle, for the compiler to know that a warp's lanes agree.
+  int warp = __shfl_sync(~0u, int(threadIdx.x / 32), 0), warps = blockDim.x / 32, lane = threadIdx.x % 32;
   int decider = min(p.scan_warps, warps - 1);
   bool scans = warp < p.scan_warps, decides = p.balanced && warp == decider;
   int least = 2 * (kUnits + p.descriptor_weight);
@@ -389,31 +390,43 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
         int rest = max(weight - whole * period - p.descriptor_weight, 0);
         at = min(item_start + whole * piece + rest / kUnits, item_end);
       }
-#pragma unroll 1
-      for (int others = rule.alike;; rule = found.rules[++candidate]) {
+      // Moves the cuts, and gives the most pieces of an item and the longest bin.
+      auto tried = [&](const Rule& rule, Cut* to) {
         Cut low = snapped(item, item_start, item_end, at, rule.reach), high;
-        cuts[candidate * stride + c] = low;
+        to[c] = low;
         high.x = __shfl_down_sync(~0u, low.x, 1), high.y = __shfl_down_sync(~0u, low.y, 1);
         bool entered = low.y & 1, left = high.y & 1, same = entered && low.y == high.y;  // inside an item
 
         // Cuts inside one item follow one another, and the item's first piece lies in the bin before them. Where they
         // began in another warp: the first cut that is far enough behind the item's start.
         uint32_t breaks = ~__ballot_sync(~0u, same) & ((1u << lane) - 1);
-        int first = from + 32 - __clz(breaks);
-        if (entered && !breaks) first = divide_up(head * of_head + item_before + rule.behind, budget, inverse_budget);
-        int pieces = __reduce_max_sync(~0u, entered ? c - first + 2 : 1);
+        int first = divide_up(head * of_head + item_before + rule.behind, budget, inverse_budget);
+        first = breaks ? from + 32 - __clz(breaks) : first;
+        uint32_t pieces = __reduce_max_sync(~0u, entered ? c - first + 2 : 1);
 
         // See BinSums in workbench/schedule/fills.py. The last lane's bin looks empty.
         uint32_t tiles = high.x - low.x, split = entered + left - same;
         uint32_t descriptors = (unsigned(high.y + 1) >> 1) - (unsigned(low.y) >> 1);
         uint64_t ns = uint64_t(tiles) * unsigned(p.cta_tile_ns) + uint64_t(min(tiles, loaded_tiles)) * slower_ns +
                       uint64_t(descriptors) * unsigned(p.descriptor_ns) + uint64_t(split) * unsigned(p.partial_ns);
-        uint32_t most_ns = __reduce_max_sync(~0u, tiles > 0 ? saturated(ns) : 0);
-        if (lane == 0) {
-          raise_shared(&found.most_pieces[candidate], pieces);
-          raise_shared(&found.longest_bin[candidate], most_ns);
+        return make_uint2(pieces, __reduce_max_sync(~0u, tiles > 0 ? saturated(ns) : 0));
+      };
+      Cut* to = cuts + candidate * stride;
+      uint2 result;
+      if (by_weight) {  // side by side, for these warps have most to do
+        uint2 each[3] = {tried(rule, to), tried(found.rules[kTimed + 1], to + stride),
+                         tried(found.rules[kTimed + 2], to + 2 * stride)};
+        result = lane == 0 ? each[0] : lane == 1 ? each[1] : each[2];
+      } else {
+#pragma unroll 1
+        for (int i = 0; i < rule.alike; ++i) {
+          uint2 one = tried(found.rules[candidate + i], to + i * stride);
+          if (lane == i) result = one;
         }
-        if (--others == 0) break;
+      }
+      if (lane < rule.alike) {
+        raise_shared(&found.most_pieces[candidate + lane], result.x);
+        raise_shared(&found.longest_bin[candidate + lane], result.y);
       }
     }
     __syncthreads();

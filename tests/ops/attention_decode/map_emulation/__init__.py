@@ -1,7 +1,7 @@
 """The kernel that builds task maps on a CPU: its own source, over the fibers that emulate the attention kernel.
 
-Kept of a GPU: every thread, warp functions, barriers, other orders of warps by seed. Not kept: memory order, races between
-two places where a thread gives way, and CTAs at once.
+Kept of a GPU: every thread, warp functions, barriers, other orders of warps by seed. Not kept: memory order, races
+between two places where a thread gives way, and CTAs at once.
 """
 
 from __future__ import annotations
