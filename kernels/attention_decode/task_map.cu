@@ -212,14 +212,15 @@ __device__ __forceinline__ int weight_before(const MapParams& p, int tiles, int 
 
 // A chosen fill.
 struct Fill {
-  const Cut* cuts;    // null: every `budget` tiles
+  bool listed;        // cuts are those of `cuts`, else every `budget` tiles
+  const Cut* cuts;
   const int* before;  // as bins are measured, what lies before each item
   int of_head, budget, reach, total;
   uint32_t inverse_budget;
   bool by_weight;
 
   __device__ __forceinline__ int operator()(int c) const {
-    return cuts ? cuts[c].x : int(min(int64_t(c) * budget, int64_t(total)));
+    return listed ? cuts[c].x : int(min(uint64_t(unsigned(c)) * unsigned(budget), uint64_t(unsigned(total))));
   }
   // The bins that hold the first and the last tile of an item. A cut ends up behind the item's start if it lies more than
   // `reach` or half the item behind it, and before the item's end if it lies more than `reach` before that.
@@ -333,10 +334,15 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
             pieces += divide_up(tiles, piece, piece_inverse);
           }
           before.x += tiles, ++number;
-        } else if (blockIdx.x == 0 && request < mine.to) {
-          p.empties[request - number] = request;
         }
       });
+      if (blockIdx.x == 0 && run.y < mine.to - mine.from) {
+        number -= run.y;
+        mine.each([&](int request, int, int tiles) {
+          if (tiles > 0) ++number;
+          else if (request < mine.to) p.empties[request - number] = request;
+        });
+      }
       if (threadIdx.x == 0) {
         int count = all.y & ((1 << kPiecesShift) - 1);
         starts[count] = all.x;
@@ -447,12 +453,12 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
 
   stamp(5);
   // 3: write. An item-start descriptor lies at num_ctas + kv_head * max_batch + request.
-  Fill fill{nullptr, starts, head_tiles, upstream, 0, total, 0, false};
-  if (!p.balanced || total == 0) {
+  Fill fill{p.balanced && total > 0, cuts + chosen * stride, starts, head_tiles, upstream, 0, total, 0, false};
+  if (!fill.listed) {
     fill.inverse_budget = inverse_of(upstream);
   } else {
     fill.inverse_budget = found.inverse_budgets[chosen];
-    fill.cuts = cuts + chosen * stride, fill.reach = found.rules[chosen].reach, fill.budget = found.rules[chosen].budget;
+    fill.reach = found.rules[chosen].reach, fill.budget = found.rules[chosen].budget;
     fill.by_weight = chosen >= kTimed;
     if (fill.by_weight) {
       fill.before = weights, fill.of_head = weights[count];
@@ -472,9 +478,9 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
         row[2] = make_int4(-1, 0, 0, 0);
         continue;
       }
-      if (fill.cuts) number = item = fill.cuts[at].y >> 1;
+      if (fill.listed) number = item = fill.cuts[at].y >> 1;
     }
-    if (!leads || fill.cuts) {
+    if (!leads || fill.listed) {
       if (p.kv_heads > 1) head = item / count, number = item - head * count;
     } else {
       if (p.kv_heads > 1) head = low / head_tiles;
