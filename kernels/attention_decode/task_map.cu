@@ -3,13 +3,14 @@
 // The tiles of all (KV head, request) form one stream, KV head outermost; a fill cuts it into one interval a CTA. Every
 // cut follows from prefix sums over the requests, so a thread computes it alone by binary search:
 //
-//   1  prefix sums over the non-empty requests of one KV head (all heads are alike)
+//   1  prefix sums over the non-empty requests of one KV head (all heads are alike); beside them, what balanced goes by
 //   2  policy balanced only: a thread a cut of each fill and the bin that begins there, for the predicted makespans;
 //      the least wins, and of equal ones that with the shortest longest bin
 //   3  a thread a bin writes the bin's first descriptor, a thread a (KV head, request) that where the request starts
 //
-// Every CTA of the grid repeats 1 and 2 and writes its share of 3. Times are whole nanoseconds, and the candidates and
-// their order are those of workbench/schedule/policies.py, so CPU and GPU agree on every batch.
+// Every CTA of the grid repeats 1 and 2 and writes its share of 3. What a warp that is not needed would do costs those
+// that are needed their turns, so it waits or ends. Times are whole nanoseconds, and the candidates and their order are
+// those of workbench/schedule/policies.py, so CPU and GPU agree on every batch.
 //
 // Shared memory, the part between [ ] for policy balanced only:
 //   starts [batch + 1] int, [ weights [batch + 1] int, cuts [kCandidates][num_ctas + 1] int2, ]
@@ -205,8 +206,8 @@ __device__ __forceinline__ Cut snapped(int item, int start, int end, int at, int
 }
 
 // The least weight inside an item at which `tiles` of its tiles lie before a cut; see weighted_cuts in fills.py.
-__device__ __forceinline__ int weight_before(const MapParams& p, int tiles, int piece, int period, uint32_t piece_inverse) {
-  int whole = divide(tiles, piece, piece_inverse), rest = tiles - whole * piece;
+__device__ __forceinline__ int weight_before(const MapParams& p, int tiles, int piece, int period, uint32_t inverse) {
+  int whole = divide(tiles, piece, inverse), rest = tiles - whole * piece;
   return whole * period + (rest > 0 ? rest * kUnits + p.descriptor_weight : 0);
 }
 
@@ -222,8 +223,8 @@ struct Fill {
   __device__ __forceinline__ int operator()(int c) const {
     return listed ? cuts[c].x : int(min(uint64_t(unsigned(c)) * unsigned(budget), uint64_t(unsigned(total))));
   }
-  // The bins that hold the first and the last tile of an item. A cut ends up behind the item's start if it lies more than
-  // `reach` or half the item behind it, and before the item's end if it lies more than `reach` before that.
+  // The bins that hold the first and the last tile of an item. A cut ends up behind the item's start if it lies more
+  // than `reach` or half the item behind it, and before the item's end if it lies more than `reach` before that.
   __device__ __forceinline__ int2 homes(const MapParams& p, const Found& found, int head, int number, int tiles) const {
     int first = min(reach, tiles / 2) + 1, last = max(tiles - reach, 0);
     if (by_weight) {
@@ -252,16 +253,17 @@ __device__ __forceinline__ void decide(const MapParams& p, Found& found, int tot
         p.loaded_tile_ns > p.cta_tile_ns ? divide(saturated(stream_ns), p.loaded_tile_ns, p.loaded_inverse) : 0;
     found.stream_ns = saturated(stream_ns + p.descriptor_ns);
   }
+  // Upstream's fill and the even one are mostly cut alike, and pieces as the even one: then the latter is as good.
+  Rule rule;
+  bool weighs = lane >= kTimed;
+  rule.budget = lane == kUpstream ? upstream : lane == kEven ? even : pieces;
+  int share = lane == kTimed ? p.piece_tiles : even >> max(lane - kTimed + 1, 0);
+  rule.reach = weighs ? share : lane == kUpstream ? 0 : rule.budget / 2;
+  int weight = weight_before(p, rule.reach + 1, piece, period, piece_inverse);
+  rule.behind = weighs ? weight : rule.reach + 1;
+  bool other = lane == kEven ? upstream != even : pieces != even;
+  rule.alike = weighs ? timed * (kCandidates - kTimed) : lane == kUpstream ? 1 + (upstream == even) : other;
   if (lane < kCandidates) {
-    Rule rule{lane == kUpstream ? upstream : lane == kEven ? even : pieces, 0, 0, 1};
-    rule.reach = lane == kUpstream ? 0 : lane < kTimed ? rule.budget / 2 : lane == kTimed ? p.piece_tiles : even >> (lane - kTimed + 1);
-    rule.behind = rule.reach + 1;
-    if (lane >= kTimed) rule.behind = weight_before(p, rule.behind, piece, period, piece_inverse);
-    // Upstream's fill and the even one are mostly cut alike, and pieces as the even one: then the latter is as good.
-    if (lane == kUpstream) rule.alike = upstream == even ? 2 : 1;
-    if (lane == kEven) rule.alike = upstream != even;
-    if (lane == kPieces) rule.alike = pieces != even;
-    if (lane >= kTimed) rule.alike = timed ? kCandidates - kTimed : 0;
     found.rules[lane] = rule;
     found.most_pieces[lane] = 0;
     found.longest_bin[lane] = rule.alike == 0 && lane != kEven ? kMaxTime : 0;
@@ -288,10 +290,10 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
     if (PROFILE && blockIdx.x == 0 && threadIdx.x == 0) p.header[i] = int(ptx::global_nanoseconds() - t0);
   };
 
-  // 1: by few warps. One alone needs no barrier, and those that wait take no turns from it. Beside them one warp decides
-  // where the candidates cut.
   // By way of a shuffle, for the compiler to know that a warp's lanes agree.
   int warp = __shfl_sync(~0u, int(threadIdx.x / 32), 0), warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  // 1: by few warps. One alone needs no barrier, and those that wait take no turns from it. Beside them one warp decides
+  // where the candidates cut.
   int decider = min(p.scan_warps, warps - 1);
   bool scans = warp < p.scan_warps, decides = p.balanced && warp == decider;
   int least = 2 * (kUnits + p.descriptor_weight);
