@@ -81,6 +81,15 @@ def test_batches_about_the_numbers_of_threads(policy: str, build: Build) -> None
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("threads", [32, 64, 160, 256, 1024])
+def test_any_number_of_threads(threads: int, policy: str, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_map, "grid_of", lambda *_: (3, threads))
+    rng = np.random.default_rng(threads)
+    for batch in (5, 64, 130, 600):
+        build(rng.integers(0, 9000, batch), policy, num_ctas=70, num_kv_heads=2)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_the_largest_batch(policy: str, build: Build) -> None:
     build(np.random.default_rng(12).integers(0, 4098, task_map.MAX_BATCH), policy, num_kv_heads=2)
 
