@@ -130,14 +130,15 @@ __device__ __forceinline__ uint2 scan_over(int warps, uint2 value, uint2* of_war
 }
 
 // The last i in [0, count) with get(i) <= x, given get(0) <= x < get(count). All threads take the steps of `most`, which
-// is at least count.
+// is at least count; three reads at once in each, for a step takes as long as a read.
 template <typename Get>
 __device__ __forceinline__ int last_not_above(int most, int count, int x, Get get) {
   int found = 0;
 #pragma unroll 1
-  for (int step = most > 1 ? 1 << (31 - __clz(most - 1)) : 0; step > 0; step >>= 1) {
-    int next = min(found + step, count);
-    if (get(next) <= x) found = next;
+  for (int step = most > 1 ? 1 << (31 - __clz(most - 1) & ~1) : 0; step > 0; step >>= 2) {
+    int a = min(found + step, count), b = min(found + 2 * step, count), c = min(found + 3 * step, count);
+    bool past_a = get(a) <= x, past_b = get(b) <= x, past_c = get(c) <= x;
+    found = past_c ? c : past_b ? b : past_a ? a : found;
   }
   return found;
 }
@@ -190,7 +191,7 @@ struct Found {
   uint32_t loaded_tiles;  // tiles of a bin that are read while the chip streams
   uint32_t stream_ns;     // no makespan is shorter
   Rule rules[kCandidates];
-  uint32_t inverse_budgets[kCandidates];
+  uint2 budgets[kCandidates];  // as bins are measured, and the inverse
   uint32_t most_pieces[kCandidates], longest_bin[kCandidates];  // of an item; of all bins, nanoseconds
 };
 
@@ -384,7 +385,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
       int of_head = before[count], end = of_head * p.kv_heads;
       int budget = by_weight ? max(divide_up_by_ctas(p, end), least) : rule.budget;
       uint32_t inverse_budget = inverse_of(budget);
-      if (from == 0 && lane < rule.alike) found.inverse_budgets[candidate + lane] = inverse_budget;
+      if (from == 0 && lane < rule.alike) found.budgets[candidate + lane] = make_uint2(budget, inverse_budget);
       int64_t target = int64_t(c) * budget;
       bool done = target >= end;
       int head = done ? p.kv_heads : p.kv_heads > 1 ? int(target) / of_head : 0;
@@ -459,13 +460,10 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   if (!fill.listed) {
     fill.inverse_budget = inverse_of(upstream);
   } else {
-    fill.inverse_budget = found.inverse_budgets[chosen];
-    fill.reach = found.rules[chosen].reach, fill.budget = found.rules[chosen].budget;
+    fill.reach = found.rules[chosen].reach;
+    fill.budget = found.budgets[chosen].x, fill.inverse_budget = found.budgets[chosen].y;
     fill.by_weight = chosen >= kTimed;
-    if (fill.by_weight) {
-      fill.before = weights, fill.of_head = weights[count];
-      fill.budget = max(divide_up_by_ctas(p, fill.of_head * p.kv_heads), least);
-    }
+    if (fill.by_weight) fill.before = weights, fill.of_head = weights[count];
   }
 #pragma unroll 1
   for (int at = turn * 32 + lane; at < rows; at += turns * 32) {
