@@ -28,7 +28,7 @@
 using uint16_t = unsigned short;
 
 constexpr int kMaxThreads = 1024;
-constexpr int kHeld = 4;   // lengths that a thread keeps
+constexpr int kHeld = 4;    // lengths that a thread keeps
 constexpr int kUnits = 16;  // parts of a tile in which weights are measured
 constexpr long long kMaxWeight = 0x7fffffff;
 constexpr uint32_t kMaxTime = 0xffffffffu;  // longer makespans count as this
@@ -63,8 +63,8 @@ __device__ __forceinline__ int divide_up_by_ctas(const MapParams& p, int a) {
   return quotient + (n - quotient * p.num_ctas >= unsigned(p.num_ctas));
 }
 
-// Time of all tiles at the bandwidth of the chip, rounded up. The product by the rate is less than 1.5 too small, and the
-// work that is left then is right whatever the upper bits of both products.
+// Time of all tiles at the bandwidth of the chip, rounded up. The product by the rate is less than 1.5 too small, and
+// the work that is left then is right whatever the upper bits of both products.
 __device__ __forceinline__ uint64_t stream_time(const MapParams& p, uint32_t tiles) {
   uint64_t ns = tiles * uint64_t(uint32_t(p.stream_rate >> 32)) + __umulhi(tiles, uint32_t(p.stream_rate));
   int64_t left = int64_t(tiles * p.tile_work - ns * unsigned(p.bytes_per_us));
@@ -129,8 +129,8 @@ __device__ __forceinline__ uint2 scan_over(int warps, uint2 value, uint2* of_war
   return make_uint2(before.x + __reduce_add_sync(~0u, other.x), before.y + __reduce_add_sync(~0u, other.y));
 }
 
-// The last i in [0, count) with get(i) <= x, given get(0) <= x < get(count). All threads take the steps of `most`, which
-// is at least count; three reads at once in each, for a step takes as long as a read.
+// The last i in [0, count) with get(i) <= x, given get(0) <= x < get(count). All threads take the steps of `most`,
+// which is at least count; three reads at once in each, for a step takes as long as a read.
 template <typename Get>
 __device__ __forceinline__ int last_not_above(int most, int count, int x, Get get) {
   int found = 0;
@@ -176,10 +176,10 @@ struct Run {
 
 // Where a candidate cuts. Its bins are equal in tiles or in weight.
 struct alignas(16) Rule {
-  int budget;     // of a bin, if in tiles
-  int reach;      // cuts move to edges as far away as this
-  int behind;     // the least distance behind an item's start, as bins are measured, of a cut that stays in the item
-  int alike;      // candidates from here that share the cuts before they move; 0: no need to try it
+  int budget;  // of a bin, if in tiles
+  int reach;   // cuts move to edges as far away as this
+  int behind;  // the least distance behind an item's start, as bins are measured, of a cut that stays in the item
+  int alike;   // candidates from here that share the cuts before they move; 0: no need to try it
 };
 
 // What is known of the batch when the prefix sums are.
@@ -239,7 +239,8 @@ struct Fill {
 };
 
 // What balanced goes by, and where its candidates cut; by one warp, whose lanes divide at once.
-__device__ __forceinline__ void decide(const MapParams& p, Found& found, int total, int longest, int piece, bool timed) {
+__device__ __forceinline__ void decide(const MapParams& p, Found& found, int total, int longest, int piece,
+                                       bool timed) {
   int lane = threadIdx.x % 32, period = timed ? piece * kUnits + p.descriptor_weight : 1;
   int even = max(divide_up_by_ctas(p, total), 1), upstream = max(even, p.floor_tiles);
   uint32_t quotient = (lane == 0 ? unsigned(longest) : ~0u) / unsigned(lane == 0 ? even : lane == 1 ? piece : period);
@@ -293,8 +294,8 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
 
   // By way of a shuffle, for the compiler to know that a warp's lanes agree.
   int warp = __shfl_sync(~0u, int(threadIdx.x / 32), 0), warps = blockDim.x / 32, lane = threadIdx.x % 32;
-  // 1: by few warps. One alone needs no barrier, and those that wait take no turns from it. Beside them one warp decides
-  // where the candidates cut.
+  // 1: by few warps. One alone needs no barrier, and those that wait take no turns from it. Beside them one warp
+  // decides where the candidates cut.
   int decider = min(p.scan_warps, warps - 1);
   bool scans = warp < p.scan_warps, decides = p.balanced && warp == decider;
   int least = 2 * (kUnits + p.descriptor_weight);
@@ -371,8 +372,8 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
     int piece = found.piece, period = found.period;
     uint32_t loaded_tiles = found.loaded_tiles;
 
-    // Cuts, a warp 32 of the candidates that are alike, and the 31 bins between them; the last cut begins the next warp's
-    // bins. Those of equal weight take longest and come first.
+    // Cuts, a warp 32 of the candidates that are alike, and the 31 bins between them; the last cut begins the next
+    // warp's bins. Those of equal weight take longest and come first.
     int parts = (p.num_ctas + 30) / 31;
 #pragma unroll 1
     for (int round = warp; round < 4 * parts; round += warps) {

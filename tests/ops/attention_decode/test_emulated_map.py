@@ -130,6 +130,7 @@ def _planted(old: str, new: str) -> Source:
 FAULTS = {
     "a cut is never moved ahead": ("forward = near && back > ahead", "forward = false"),
     "a partial result costs nothing": ("uint64_t(split) * unsigned(p.partial_ns)", "0"),
+    "prefix sums of other warps not waited for": ("  meet_warps<2>(32 * warps);\n", ""),
     "the last request's slack": ("- slack[number], first", "- slack[0], first"),
 }
 
