@@ -150,7 +150,6 @@ struct Run {
 
   __device__ __forceinline__ Run(const MapParams& p, int thread) : p(p) {
     from = min(thread * p.run, p.batch), to = min(from + p.run, p.batch);
-    read(from);
   }
   __device__ __forceinline__ void read(int first) {
 #pragma unroll
@@ -286,8 +285,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   uint8_t* slack = reinterpret_cast<uint8_t*>(requests + p.batch);
 
   ptx::launch_dependents();
-  ptx::wait_for_dependencies();
-  uint64_t t0 = PROFILE ? ptx::global_nanoseconds() : 0;
+  uint64_t t0 = 0;
   auto stamp = [&](int i) {
     if (PROFILE && blockIdx.x == 0 && threadIdx.x == 0) p.header[i] = int(ptx::global_nanoseconds() - t0);
   };
@@ -301,6 +299,10 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) build_task_map(cons
   int least = 2 * (kUnits + p.descriptor_weight);
   if (scans || decides) {
     Run mine(p, p.scan_warps == 1 ? lane : threadIdx.x);
+    // Others need not wait: they touch nothing of earlier grids before they have met these warps.
+    ptx::wait_for_dependencies();
+    if (PROFILE) t0 = ptx::global_nanoseconds();
+    mine.read(mine.from);
     int3 run = make_int3(0, 0, 0);
     mine.each([&](int, int, int tiles) { run.x += tiles, run.y += tiles > 0, run.z = max(run.z, tiles); });
 
