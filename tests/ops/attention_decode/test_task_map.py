@@ -19,8 +19,10 @@ def test_every_request_has_a_thread(batch: int, heads: int, ctas: int, decided: 
     assert threads % 32 == 0
     assert 32 <= threads <= 1024
     assert 1 <= grid <= 16
-    run = map_parameters((0, 0, 0, 0), batch, batch, heads, ctas, 64, 8, 4096, [], threads).run
-    assert run * threads >= batch > (run - 1) * threads or batch == run == 0
+    parameters = map_parameters((0, 0, 0, 0), batch, batch, heads, ctas, 64, 8, 4096, [], threads)
+    run, scanning = parameters.run, 32 * parameters.scan_warps
+    assert 32 <= scanning <= threads
+    assert run * scanning >= batch > (run - 1) * scanning or batch == run == 0
 
 
 @given(st.integers(0, 2**31 - 1), st.integers(1, 65_535))

@@ -22,11 +22,11 @@ MAX_BATCH = 16_384
 """Requests that the map kernel holds prefix sums for."""
 
 _MOST_THREADS = 1024
-_LEAST_THREADS = 960  # balanced: a warp 31 bins of one of six candidates, so all of 132 CTAs at once
 _ROWS_A_CTA = 256
+_REQUESTS_A_THREAD = 4  # kHeld of the kernel
 _CANDIDATES = 6
 _STATIC_SHARED = 1024
-_BYTES_PER_US = 3
+_TILE_BYTES, _BYTES_PER_US, _LOADED_TILE_NS = 2, 3, 5  # places among the costs
 SOURCE = "attention_decode/task_map.cu"
 
 
@@ -35,8 +35,11 @@ class _MapParameters(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("lengths", "map", "header", "empties")),
         *((name, ctypes.c_int) for name in ("batch", "max_batch", "kv_heads", "num_ctas")),
         ("ctas_inverse", ctypes.c_uint),
-        *((name, ctypes.c_int) for name in ("run", "tile_shift", "floor_tiles", "max_length", "balanced")),
-        ("us_per_byte", ctypes.c_double),
+        *((name, ctypes.c_int) for name in ("scan_warps", "run", "tile_shift", "floor_tiles")),
+        *((name, ctypes.c_int) for name in ("max_length", "balanced")),
+        ("tile_work", ctypes.c_ulonglong),
+        ("stream_rate", ctypes.c_ulonglong),
+        ("loaded_inverse", ctypes.c_uint),
         *((name, ctypes.c_int) for name in ("descriptor_weight", "piece_tiles", "tile_bytes", "bytes_per_us")),
         *((name, ctypes.c_int) for name in ("cta_tile_ns", "loaded_tile_ns", "descriptor_ns", "partial_ns")),
         *((name, ctypes.c_int) for name in ("merge_ns", "merge_chunk_ns")),
@@ -57,11 +60,21 @@ def map_parameters(
 ) -> ctypes.Structure:
     """The kernel's ``MapParams``; ``pointers`` are its first four, ``costs`` what ``balanced`` decides by."""
     inverse = min((1 << 32) // num_ctas, (1 << 32) - 1)
-    us_per_byte = 1 / costs[_BYTES_PER_US] if costs else 0.0
+    warps = _scan_warps(batch, threads)
+    work, rate, loaded = 0, 0, 0
+    if costs:
+        work = 1000 * costs[_TILE_BYTES]
+        rate = min((work << 32) // costs[_BYTES_PER_US], (1 << 64) - 1)
+        loaded = ((1 << 32) - 1) // max(costs[_LOADED_TILE_NS], 1)
     return _MapParameters(
-        *pointers, batch, max_batch, num_kv_heads, num_ctas, inverse, -(-batch // threads),
-        tile.bit_length() - 1, floor_tiles, max_length, bool(costs), us_per_byte, *costs,
+        *pointers, batch, max_batch, num_kv_heads, num_ctas, inverse, warps, -(-batch // (32 * warps)),
+        tile.bit_length() - 1, floor_tiles, max_length, bool(costs), work, rate, loaded, *costs,
     )  # fmt: skip
+
+
+def _scan_warps(batch: int, threads: int) -> int:
+    """Warps that make the prefix sums; one alone meets no other."""
+    return max(min(-(-batch // (32 * _REQUESTS_A_THREAD)), threads // 32), 1)
 
 
 @cache
@@ -107,13 +120,16 @@ _build_task_map = define(
 def grid_of(batch: int, num_kv_heads: int, num_ctas: int, balanced: bool) -> tuple[int, int]:
     """CTAs of the map kernel and their threads.
 
-    Each CTA repeats all that comes before the writing, so it has a thread for each request and each cut where it can;
-    fewer threads meet sooner at a barrier. ``balanced`` has a cut and a bin of each candidate for each CTA of the plan
-    to compute. More CTAs share the writing.
+    Each CTA repeats all that comes before the writing. More CTAs share the writing, and a CTA has a thread for each of
+    its rows. ``balanced`` has a cut and a bin of each candidate for each CTA of the plan to compute.
     """
-    wanted = 32 * -(-max(batch, num_ctas + 1) // 32)
-    threads = min(max(wanted, _LEAST_THREADS if balanced else 32), _MOST_THREADS)
-    return min(16, -(-(num_ctas + num_kv_heads * batch) // _ROWS_A_CTA)), threads
+    rows = num_ctas + 32 + num_kv_heads * batch
+    grid = min(16, -(-rows // _ROWS_A_CTA))
+    scan = 32 * _scan_warps(batch, _MOST_THREADS)
+    wanted = max(scan, 32 * -(-rows // (32 * grid)))
+    if balanced:  # a warp for 31 bins of each of four cuts of the stream, and one to decide beside the prefix sums
+        wanted = max(wanted, 32 * 4 * -(-num_ctas // 31), scan + 32)
+    return grid, min(wanted, _MOST_THREADS)
 
 
 def shared_bytes(batch: int, num_ctas: int, balanced: bool) -> int:
