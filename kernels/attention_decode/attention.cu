@@ -11,20 +11,22 @@
 //               than kLazyRescale, which bounds P by 2^kLazyRescale; until then no shuffle and no rescaling
 //   FP8 cache   K and V are widened to fp16, which holds every E4M3 value; the order of head dims inside a product is
 //               free as long as Q follows, so each thread reads whole 16-byte pieces
-//   closing     warps combine through shared memory. A request in one piece goes straight to `out`. Of several pieces
-//               each is stored as an FP32 partial result; every kSharePieces-th piece and the last lead: when their bin is
-//               done, their CTAs bring all pieces together, each for its share of the rows, straight from L2 into
-//               registers. A partial result is its own signal: its slot holds the pattern kAbsent until it is there, and
-//               whoever used it puts the pattern back
+//   closing     warps combine through shared memory. A request in one piece goes straight to `out`. Of a few pieces the
+//               first leads: its CTA adds the others, which are stored as FP32 partial results, to what it has in
+//               registers. Of many, every kSharePieces-th leads: when their bins are done, their CTAs bring all pieces
+//               together, each for its share of the rows. A partial result is its own signal: its slot holds the pattern
+//               kAbsent until it is there, and whoever used it puts the pattern back
 //
 // Shared memory:  ring [stages][K of 64 tokens | V], swizzled by the copy engine | combine [WARPS][rows][HEAD_DIM] f32
-//                 | q fragments, 16-bit | sums [WARPS][rows] | row scale | K scales [stages][64] | barriers
+//                 | q fragments, 16-bit | sums [WARPS][rows] | row scale | K scales [stages][64] | barriers. At the end of
+//                 the bin a merge uses the ring.
 // Barriers:       two mbarriers a stage (its bytes are there; its four warps have used them); two barriers of all that
 //                 compute a descriptor, around the combine buffers.
 //
 // Start:          a CTA begins when its SM is free, while others of the kernel ahead still end and the memory is half idle.
 //                 Until they have ended it asks for its queries and the first PREFETCH slabs a warp to be brought to L2,
-//                 by a map and a table that may still be old: at worst a wasted read.
+//                 by a map and a table that may still be old: at worst a wasted read. With early_cache it fills its ring
+//                 instead, up to the tokens that the kernel ahead appends.
 //
 // Compile-time: HEAD_DIM, CACHE_FP8, Q_FP8, GROUP, Q_LEN, WARPS, STAGES, CTAS_PER_SM, PREFETCH, K_SCALE_PER_TOKEN, TIMELINE.
 

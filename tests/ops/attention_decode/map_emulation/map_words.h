@@ -19,7 +19,6 @@ inline int3 make_int3(int x, int y, int z) { return {x, y, z}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 
 inline void atomicMax(int* to, int x) { *to = max(*to, x); }
-inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned(uint64_t(a) * b >> 32); }
