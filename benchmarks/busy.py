@@ -48,7 +48,10 @@ def launch_all(folder: Path, policy: str) -> None:
 
     for number, case in enumerate(cases()):
         # Nothing runs ahead of a profiled launch.
-        inputs, config = input_sets(case, 1)[0], replace(early_config(case), pdl=False, early_map=False)
+        inputs, config = (
+            input_sets(case, 1)[0],
+            replace(early_config(case), pdl=False, early_map=False, early_cache=False),
+        )
         plan = plan_here(case, resolve(policy, cost_model(cache=case.cache)), config)
         task_map = upload_plan(plan)
         stamps = torch.zeros((task_map.map.shape[0], len(COLUMNS)), dtype=torch.int64, device="cuda")

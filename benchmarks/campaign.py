@@ -120,7 +120,7 @@ def stages(work: Path, gpu: str) -> Iterator[Stage]:
     yield Stage(
         "captures", "Nsight Compute from a notebook, ten configurations, reports", (
             script(
-                "benchmarks/captures.py", captures, "--notebook", "--ten", "--reports", "--write",
+                "benchmarks/captures.py", captures, "--notebook", "--ten", "--router", "--reports", "--write",
                 work / "captures.json",
             ),
             checks("tests/capture"),

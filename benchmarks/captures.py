@@ -1,13 +1,14 @@
 """Capture decode attention with Nsight Compute on this GPU: how long it takes, and records to keep.
 
-    python benchmarks/captures.py STORE [--notebook] [--ten] [--matrix] [--reports] [--write FILE.json]
+    python benchmarks/captures.py STORE [--notebook] [--ten] [--matrix] [--router] [--reports] [--write FILE.json]
 
-Without a choice it does all four:
+Without a choice it does all five:
 
 --notebook  one configuration from a cell of a notebook, run headless, while the cell watches that the kernel's event
             loop stays free; at most 40 s
 --ten       ten configurations x four metrics, a process each; at most 180 s
 --matrix    the six mixes x three policies x three configurations, a process a mix
+--router    router GEMM of three models x four numbers of tokens, in one process
 --reports   three of them alone, with their reports (.ncu-rep)
 """
 
@@ -40,6 +41,8 @@ FOUR = (
     "sm__cycles_active.avg",
 )
 NOTEBOOK_LIMIT, TEN_LIMIT = 40.0, 180.0
+ROUTERS = ((4096, 192), (6144, 768), (3072, 384))
+TOKENS = (1, 64, 512, 4096)
 WITH_REPORT = ("64x4K", "2x32K+30x4K", "1x128K+31x4K")
 
 CELL = """
@@ -106,6 +109,12 @@ def matrix() -> list[Request]:
     ]
 
 
+def router() -> list[Request]:
+    """The router of three models, K and N, at four numbers of tokens."""
+    shapes = [f"M{m}-K{k}-N{n}" for k, n in ROUTERS for m in TOKENS]
+    return [request("router_gemm", {}, shape, metrics=("overview", "tensor")) for shape in shapes]
+
+
 def with_reports() -> list[Request]:
     """Captures to open in Nsight Compute."""
     names = ("overview", "memory", "tensor", "schedule")
@@ -148,12 +157,12 @@ def main() -> None:
     """Capture what is asked for, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store", type=Path, help="folder of the store that the records go to")
-    for name in ("notebook", "ten", "matrix", "reports"):
+    choices = ("notebook", "ten", "router", "reports", "matrix")
+    for name in choices:
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write seconds and sizes as JSON")
     arguments = parser.parse_args()
-    chosen = {name for name in ("notebook", "ten", "matrix", "reports") if getattr(arguments, name)}
-    chosen = chosen or {"notebook", "ten", "matrix", "reports"}
+    chosen = {name for name in choices if getattr(arguments, name)} or set(choices)
     arguments.store.mkdir(parents=True, exist_ok=True)
     tools, began = find_tools(), time.monotonic()
     if (chip := CHIPS.get(driver.device().compute_capability)) is not None:
@@ -165,6 +174,9 @@ def main() -> None:
     stages: dict[str, Callable[[], dict[str, Any]]] = {
         "notebook": lambda: one_from_a_notebook(arguments.store.resolve()),
         "ten": lambda: {"limit_s": TEN_LIMIT, **run("ten", ten(), arguments.store, keep_report=False)},
+        "router": lambda: run(
+            "router", router(), arguments.store, group=len(ROUTERS) * len(TOKENS), keep_report=False, timeout_s=120
+        ),
         "reports": lambda: run("reports", with_reports(), arguments.store),
         "matrix": lambda: run(
             "matrix", matrix(), arguments.store, group=len(POLICIES) * VARIANTS, keep_report=False, timeout_s=300

@@ -112,6 +112,8 @@ def under(sanitizer: str, tool: str, what: str) -> tuple[int, str]:
     # Only our kernels, and no driver calls: cuda-core asks the driver for functions that it may not have, and torch has
     # kernels of its own that racecheck does not understand.
     command += ["--report-api-errors", "no"] if tool == "memcheck" else []
+    # A warp's readers meet, and one of them arrives at the barrier that a copy waits for.
+    command += ["--racecheck-indirect-barrier-dependency", "yes"] if tool == "racecheck" else []
     command += [option for name in OURS for option in ("--kernel-name", f"kns={name}")]
     try:
         done = subprocess.run(

@@ -82,6 +82,9 @@ extern "C" __global__ void __launch_bounds__(kThreads + 32, CTAS_PER_SM) attenti
   // Before the kernel ahead has ended: what the bin will read, by what the map and the table say now. If that kernel
   // writes them (early_map == 0), they are read again after it.
   int words = read_words(p, blockIdx.x, lane);
+  // Who has nothing to do makes room for the next kernel at once. Not so the first CTA: whoever waits for the end of this
+  // kernel relies on its having waited for the one ahead.
+  if (p.early_map && blockIdx.x > 0 && word(words, 3) == 0 && __ldcg(p.header + kNumEmpty) == 0) return;
   if (warp == WARPS) {
     if (lane == 0) {
       ptx::prefetch_tensor_map(&p.k_map);

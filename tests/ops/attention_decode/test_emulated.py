@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -74,7 +75,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Emulated:
     monkeypatch.setattr(cuda, "_tensor_map", emulation.tensor_map)
 
     def run(
-        case: Case, map_: TaskMap, source: Source, *, resident: int | None = None, seed: int = 0
+        case: Case, map_: TaskMap, source: Source, *, resident: int | None = None, seed: int = 0, early: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor, list[str]]:
         resident = resident or map_.num_bins
         kernel = emulation.Kernel(source, case.job.defines, case.job.entry, resident=resident, seed=seed)
@@ -93,6 +94,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Emulated:
                 block_table=inputs.block_table, map_=map_.map, header=map_.header, empties=map_.empties,
                 num_bins=map_.num_bins, partial_out=partial_out, partial_sum=partial_sum, out=out, lse=lse,
                 q_scale=inputs.q_scale, k_scale=inputs.k_scale, v_scale=inputs.v_scale, scale=case.head_dim**-0.5,
+                early_map=early, early_cache=early,
             )  # fmt: skip
         except emulation.Trouble as trouble:
             troubles.append(str(trouble))
@@ -118,6 +120,16 @@ def test_right_and_the_same_bits_in_any_order(name: str, at_once: str, emulated:
         assert not complaints
         assert torch.equal(out.view(torch.int16), results[0][0].view(torch.int16))
         assert torch.equal(lse.view(torch.int32), results[0][1].view(torch.int32))
+
+
+@pytest.mark.parametrize("case", [SPLIT, replace(USUAL, lengths=(90, 3))], ids=["split", "bins without work"])
+def test_the_same_bits_when_read_early(case: Case, emulated: Emulated) -> None:
+    """Nothing runs ahead here: what must be waited for shows in ``test_gpu_early``."""
+    map_, source = task_map(case), Source.file(cuda.SOURCE)
+    late, early = (emulated(case, map_, source, early=early) for early in (False, True))
+    assert not late[2]
+    assert not early[2]
+    assert torch.equal(late[0].view(torch.int16), early[0].view(torch.int16))
 
 
 def _lost(what: str, *edits: tuple[str, str, str]) -> Mutant:

@@ -49,11 +49,12 @@ def _launch(
     stages: int,
     ctas_per_sm: int,
     prefetch: int,
+    tile: int,
     pdl: bool,
 ) -> None:
     cuda.launch(
         infer_shape(q, k_cache, q_len, k_scale),
-        _config(warps, stages, ctas_per_sm, prefetch, pdl),
+        _config(warps, stages, ctas_per_sm, prefetch, tile, pdl),
         q=q,
         k_cache=k_cache,
         v_cache=v_cache,
@@ -80,14 +81,14 @@ _attention_decode = define(
     "Tensor q, Tensor k_cache, Tensor v_cache, Tensor block_table, Tensor task_map, Tensor header, Tensor empties, "
     "Tensor(a!) partial_out, Tensor(b!) partial_sum, Tensor(c!) out, Tensor(d!)? lse, "
     "Tensor? q_scale, Tensor? k_scale, Tensor? v_scale, int q_len, float scale, int num_bins, bool early_map, "
-    "bool early_cache, int warps, int stages, int ctas_per_sm, int prefetch, bool pdl",
+    "bool early_cache, int warps, int stages, int ctas_per_sm, int prefetch, int tile, bool pdl",
     _launch,
 )
 
 
 @lru_cache(maxsize=1024)
-def _config(warps: int, stages: int, ctas_per_sm: int, prefetch: int, pdl: bool) -> AttentionConfig:
-    return AttentionConfig(warps=warps, stages=stages, ctas_per_sm=ctas_per_sm, prefetch=prefetch, pdl=pdl)
+def _config(warps: int, stages: int, ctas_per_sm: int, prefetch: int, tile: int, pdl: bool) -> AttentionConfig:
+    return AttentionConfig(warps=warps, stages=stages, ctas_per_sm=ctas_per_sm, prefetch=prefetch, tile=tile, pdl=pdl)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
@@ -235,6 +236,7 @@ def attention_decode(
         config.stages,
         config.ctas_per_sm,
         config.prefetch,
+        task_map.tile,
         config.pdl,
     )
     task_map.fresh = False
