@@ -113,7 +113,7 @@ def under(sanitizer: str, tool: str, what: str) -> tuple[int, str]:
     # kernels of its own that racecheck does not understand.
     command += ["--report-api-errors", "no"] if tool == "memcheck" else []
     # A warp's readers meet, and one of them arrives at the barrier that a copy waits for.
-    command += ["--racecheck-indirect-barrier-dependency", "yes"] if tool == "racecheck" else []
+    command += ["--racecheck-indirect-barrier-dependency"] if tool == "racecheck" else []
     command += [option for name in OURS for option in ("--kernel-name", f"kns={name}")]
     try:
         done = subprocess.run(
