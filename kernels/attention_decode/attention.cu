@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(kThreads + 32, CTAS_PER_SM) attenti
   ptx::launch_dependents();  // the next kernel may take its place and wait for the end of this one
   if (threadIdx.x < kStages) {
     ptx::init_barrier(s.full(threadIdx.x), K_SCALE_PER_TOKEN ? 33 : 1);
-    ptx::init_barrier(s.empty(threadIdx.x), kGroupWarps);
+    ptx::init_barrier(s.empty(threadIdx.x), K_SCALE_PER_TOKEN ? 32 * kGroupWarps : kGroupWarps);
     ptx::fence_barrier_init();
     ptx::fence_copy_engine();
   }
@@ -154,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(kThreads + 32, CTAS_PER_SM) attenti
           slab(acc, fragments, s, k, s.k_scales + stage * kFetch + part * kSlab, token, length, pass, place);
         }
         __syncwarp();  // all lanes are done with the stage
-        if (lane == 0) ptx::arrive(s.empty(stage));
+        if (K_SCALE_PER_TOKEN || lane == 0) ptx::arrive(s.empty(stage));
         stage += kGroups;
         if (stage >= kStages) stage = group, parity ^= 1;
       }

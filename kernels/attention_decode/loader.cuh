@@ -84,7 +84,7 @@ struct Loader {
                               (live ? token & page_mask : 0) * p.scale_token_stride + now.kv_head * p.scale_head_stride;
         ptx::copy_async_4(ptx::shared_address(s.k_scales + stage * kFetch + i + lane), from, live ? 4 : 0);
       }
-      ptx::arrive_after_copies(barrier);
+      ptx::commit_copies();
     }
   }
 
@@ -92,6 +92,7 @@ struct Loader {
   __device__ __forceinline__ void run(const Params& p, const Shared& s, int lane) {
     int stage = 0;
     uint32_t parity = 1;  // of the phase that a stage's last use ends; the first uses wait for nothing
+    int scaled = -1;      // the stage whose K scales are under way
     while (true) {
 #pragma unroll 1
       for (int pass = 0; pass < kPasses; ++pass) {
@@ -100,12 +101,21 @@ struct Loader {
         for (int inside = 0; inside < now.tokens; inside += kFetch) {
           ptx::wait_barrier(s.empty(stage), parity);
           copy(p, s, inside, stage, lane);
+          if constexpr (K_SCALE_PER_TOKEN) {  // those of the stage before are there
+            ptx::wait_copies<1>();
+            if (scaled >= 0) ptx::arrive(s.full(scaled));
+            scaled = stage;
+          }
           if (++stage == kStages) stage = 0, parity ^= 1;
         }
       }
-      if (!more) return;
+      if (!more) break;
       now = then;
       shift(p, lane);
+    }
+    if constexpr (K_SCALE_PER_TOKEN) {
+      ptx::wait_copies<0>();
+      if (scaled >= 0) ptx::arrive(s.full(scaled));
     }
   }
 };

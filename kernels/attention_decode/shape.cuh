@@ -1,6 +1,7 @@
 // Sizes, parameters and shared memory of the decode attention kernel.
 #pragma once
 #include "attention_decode/task_map.cuh"
+#include "common/barriers.cuh"
 #include "common/ptx.cuh"
 
 constexpr int kSlab = 16;                              // tokens a warp handles at a time; divides every page size

@@ -27,6 +27,10 @@ __device__ __forceinline__ bool wait_barrier_patiently(uint32_t barrier, uint32_
   return done;
 }
 
+__device__ __forceinline__ void arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 // The address, in CTA `rank` of the cluster, of what lies at `address` in this CTA.
 __device__ __forceinline__ uint32_t address_in(uint32_t address, int rank) {
   uint32_t r;

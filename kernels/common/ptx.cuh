@@ -48,15 +48,6 @@ __device__ __forceinline__ void arrive_expecting(uint32_t barrier, uint32_t byte
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-__device__ __forceinline__ void arrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-// Arrives when this thread's asynchronous copies of 4 bytes have landed; one of the arrivals that the barrier counts.
-__device__ __forceinline__ void arrive_after_copies(uint32_t barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-
 __device__ __forceinline__ void wait_barrier(uint32_t barrier, uint32_t parity) {
   asm volatile(
       "{\n"
@@ -65,11 +56,6 @@ __device__ __forceinline__ void wait_barrier(uint32_t barrier, uint32_t parity) 
       "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again_%=;\n"
       "}" ::"r"(barrier), "r"(parity) : "memory");
-}
-
-// Barrier `id` of the CTA, for `threads` of its threads: whole warps.
-__device__ __forceinline__ void synchronize(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 // Copies the box at (x, y, z, w) of a 4-dimensional tensor.

@@ -110,7 +110,8 @@ class CudaAttention:
     @property
     def config(self) -> AttentionConfig:
         """The default configuration of the shape, launched as the variant says."""
-        return replace(default_config(shape_of(self.case)), **VARIANTS[self.variant])
+        launch = VARIANTS[self.variant]
+        return replace(default_config(shape_of(self.case), early=launch["early_cache"]), **launch)
 
     @property
     def configuration(self) -> dict[str, Any]:

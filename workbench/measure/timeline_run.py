@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -69,7 +69,7 @@ class TimelineRun:
 
 def early_config(case: AttentionCase) -> AttentionConfig:
     """The default configuration, which reads its map and cache before the kernel ahead has ended."""
-    return replace(default_config(shape_of(case)), early_map=True, early_cache=True)
+    return default_config(shape_of(case), early=True)
 
 
 def jobs(case: AttentionCase) -> tuple[Job, Job]:

@@ -142,7 +142,7 @@ _USED = "if (lane == 0) ptx::arrive(s.empty(stage));"
 LOST_WAITS = (
     (_lost("a stage's bytes", (_KERNEL, "ptx::wait_barrier(s.full(stage), parity);", "")), LONG),
     (
-        _lost("K scales", ("struct Loader {", "ptx::arrive_after_copies(barrier)", "ptx::arrive(barrier)")),
+        _lost("K scales", ("struct Loader {", "ptx::wait_copies<1>();", "")),
         SCALED,
     ),
     (

@@ -233,11 +233,17 @@ def space(shape: AttentionShape) -> Iterator[AttentionConfig]:
             yield config
 
 
-def default_config(shape: AttentionShape) -> AttentionConfig:
-    """The configuration used when none is given: about 128 KB of ring, or what fits one CTA an SM.
+def default_config(shape: AttentionShape, *, early: bool = False) -> AttentionConfig:
+    """The configuration used when none is given: about 96 KB of ring, or what fits one CTA an SM.
 
-    96 KB in flight an SM are twice what the memory's latency asks for; the rest lets a CTA run ahead of one that closes
-    a descriptor. From 24 rows on four warps compute: with eight there are too few registers for what they add up.
+    96 KB in flight an SM are twice what the memory's latency asks for. From 24 rows on four warps compute: with eight
+    there are too few registers for what they add up.
+
+    Parameters
+    ----------
+    shape : AttentionShape
+    early : bool
+        For ``early_cache``, which is set with ``early_map``: 128 KB, for there is time to fill them.
 
     Raises
     ------
@@ -246,10 +252,10 @@ def default_config(shape: AttentionShape) -> AttentionConfig:
     """
     if not isinstance(shape, AttentionShape):
         raise InvalidArgument(f"shape is a {type(shape).__name__}; give an AttentionShape.")
-    wanted = max(3, min(6, 128 * 1024 // (8 * shape.stage_bytes)))
+    wanted = max(3, min(6, (128 if early else 96) * 1024 // (8 * shape.stage_bytes)))
     eight = ((8, wanted), (8, 2)) if shape.rows_padded < 24 else ()
     for warps, stages in (*eight, *((4, stages) for stages in (8, 6, 4, 3, 2))):
-        config = AttentionConfig(warps=warps, stages=stages)
+        config = AttentionConfig(warps=warps, stages=stages, early_map=early, early_cache=early)
         if config.why_invalid(shape) is None:
             return config
     raise InvalidArgument(f"no configuration fits {shape}.")

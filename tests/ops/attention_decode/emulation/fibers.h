@@ -24,7 +24,6 @@ struct Barrier {
 struct Copy {
   uint32_t barrier;
   long bytes = 0;    // that it tells the barrier of
-  int arrivals = 0;  // that it counts as there
   std::vector<std::pair<uint8_t*, uint8_t>> left = {};
   uint64_t due = 0;  // the round from which on they do; 0: not drawn yet
 };

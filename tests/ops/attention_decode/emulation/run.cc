@@ -56,7 +56,7 @@ void land(Cta& c, uint64_t round) {
       copy.left.pop_back();
     }
     if (!copy.left.empty()) { ++i; continue; }
-    settle(ptx::barrier_at(copy.barrier), copy.arrivals, copy.bytes);
+    settle(ptx::barrier_at(copy.barrier), 0, copy.bytes);
     c.copies.erase(c.copies.begin() + long(i));
   }
 }

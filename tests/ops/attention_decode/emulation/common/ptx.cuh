@@ -1,9 +1,8 @@
 // Stands in for the kernels' ptx.cuh: the same functions on a CPU, over fibers.
 //
 // Kept of a GPU: every thread; warp functions, which all 32 lanes must reach together; both kinds of barriers; the copy
-// engine's layout, and that its bytes land in any order, at once or much later; small asynchronous copies whose end a
-// barrier is told of do so too, others land as a group when it is waited for and not before; the layouts of the tensor
-// cores' fragments; CTAs start in order as others end.
+// engine's layout, and that its bytes land in any order, at once or much later; small asynchronous copies, which land as a
+// group when it is waited for and not before; the layouts of the tensor cores' fragments; CTAs start in order as others end.
 //
 // Not kept: memory order. What a thread writes, all threads of all CTAs see at once and in that order, so fences and cache
 // hints do nothing and one that is missing goes unnoticed. Races between two places where a thread gives way. The kernel
@@ -27,7 +26,6 @@ inline void copy_async_4(uint32_t to, const void* from, uint32_t valid) {
   fiber->open.push_back({cta->memory + to, x});
 }
 inline void commit_copies() { fiber->groups.push_back(std::exchange(fiber->open, {})); }
-// A thread either waits for groups or lets a barrier be told.
 template <int pending>
 inline void wait_copies() {
   for (; fiber->groups.size() > pending; fiber->groups.erase(fiber->groups.begin()))
@@ -54,15 +52,6 @@ inline emulation::Barrier& barrier_at(uint32_t barrier) {
 }
 inline void arrive_expecting(uint32_t barrier, uint32_t bytes) { emulation::settle(barrier_at(barrier), 1, -long(bytes)); }
 inline void arrive(uint32_t barrier) { emulation::settle(barrier_at(barrier), 1, 0); }
-inline void arrive_after_copies(uint32_t barrier) {
-  barrier_at(barrier);
-  if (!fiber->groups.empty()) fail("a thread has groups of copies to wait for, and a barrier is to be told of them");
-  emulation::Copy copy{barrier, 0, 1};
-  for (auto& word : std::exchange(fiber->open, {}))
-    for (int i = 0; i < 4; ++i) copy.left.emplace_back(word.to + i, uint8_t(word.value >> 8 * i));
-  std::shuffle(copy.left.begin(), copy.left.end(), emulation::dice);
-  cta->copies.push_back(std::move(copy));
-}
 inline void wait_barrier(uint32_t barrier, uint32_t parity) {
   while ((barrier_at(barrier).phase & 1) == parity) give_way();
 }
