@@ -1,45 +1,27 @@
 """How far the cost model is from the calls that were timed, one CTA an SM.
 
-    python benchmarks/cost_error.py [STORE or FILE.json] [--constants FILE.json]
+    python benchmarks/cost_error.py [STORE] [--constants FILE.json]
 
-Without an argument: docs/performance/attention.json. A store gives the calls that `workbench fit` would take, timelines
-among them, for which the last bin and the merge stand beside the model's too; of its `balanced` timelines it is said
-whether the model would still plan so. --constants takes those of a file that `workbench fit --out` wrote, such as
+Takes the calls that `workbench fit` would take from a store, by default the shipped one. Timelines are among them, for
+which the last bin and the merge stand beside the model's too; of `balanced` ones it is said whether the model
+would still plan so. --constants takes those of a file that `workbench fit --out` wrote, such as
 docs/performance/attention_fit.json, instead of the package's.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from workbench import paths
 from workbench.measure.fit import Observation, error_of
 from workbench.measure.fit_data import observations
 from workbench.records import Store
 from workbench.schedule import CostConstants, CostModel, DecodePlan, balanced, cost_model, fitted, plan_decode
-from workbench.workloads import workload
 
-DEFAULT = Path(__file__).resolve().parents[1] / "docs" / "performance" / "attention.json"
 CACHES = ("fp8", "bf16")
-
-
-def from_file(path: Path) -> Iterable[Observation]:
-    """Calls of a file that `benchmarks/attention.py --write` wrote; the model's launch is that of an early map.
-
-    Rows of `balanced` do not name the costs that made their plans, which cannot be made again.
-    """
-    measured = json.loads(path.read_text())
-    sms = measured["environment"]["sms"]
-    for row in measured["rows"]:
-        config = row["config"]
-        if config.get("early_map") and row["policy"] != "balanced":
-            num_ctas = sms * config["ctas_per_sm"]
-            plan = plan_decode(workload(row["case"]), num_kv_heads=1, num_ctas=num_ctas, policy=row["policy"])
-            yield Observation(row["case"], row["cache"], plan, row["median_us"])
 
 
 def model(cache: str, fits: dict[str, Any] | None) -> CostModel:
@@ -54,14 +36,13 @@ def model(cache: str, fits: dict[str, Any] | None) -> CostModel:
 def main() -> None:
     """Print measured beside predicted calls, and the error of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("measured", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("store", nargs="?", type=Path, default=paths.profiles_dir())
     parser.add_argument("--constants", type=Path, metavar="FILE", help="constants that `workbench fit --out` wrote")
     given = parser.parse_args()
     fits = fitted.parse(given.constants.read_text(), "H200") if given.constants else None
     for cache in CACHES:
         cost = model(cache, fits)
-        store = observations(Store(given.measured), cost)[0] if given.measured.is_dir() else from_file(given.measured)
-        observed = [o for o in store if o.cache == cache]
+        observed = [o for o in observations(Store(given.store), cost)[0] if o.cache == cache]
         for o in observed:
             print(line(o, cost))
         print(f"{cache}: {error_of(observed, cost)}; {cost.source}\n")
