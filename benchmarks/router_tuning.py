@@ -1,9 +1,13 @@
-"""Make the table of tuned configurations from a measurement, and say how well the cost model would have picked.
+"""Make the table of tuned configurations from measurements, and say how well the cost model would have picked.
 
-    python benchmarks/router_tuning.py MEASURED.json [--write workbench/ops/router_gemm/tuned.json] [--fit]
+    python benchmarks/router_tuning.py MEASURED.json [--study TUNING.json ...]
+                                       [--write workbench/ops/router_gemm/tuned.json] [--fit]
 
-`MEASURED.json` is what ``benchmarks/router.py --write`` wrote. ``--fit`` fits the constants of the cost model to it and
-prints them; each shape is also left out once, and the picks for it are made by constants fitted to the others.
+`MEASURED.json` is what ``benchmarks/router.py --write`` wrote; the fastest configuration of each row is taken from it.
+A study is what ``benchmarks/tuning.py`` wrote: where it found a default beaten by more than it allows, the row gets the
+study's best. Each study must have competed with what the table has by then. ``--fit`` fits the constants of the cost
+model to the measurement alone and prints them; each shape is also left out once, and the picks for it are made by
+constants fitted to the others.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
@@ -25,6 +30,9 @@ Key = tuple[int, int, int]
 """K, N, M."""
 
 Measured = dict[Key, list[tuple[RouterConfig, float]]]
+CASE = re.compile(r"K(\d+)-N(\d+)-M(\d+)")
+"""What a study calls a product; it tunes two terms."""
+
 STEPS = (1.5, 1.2, 1.07, 1.02)
 """Factors by which the fit moves one constant after the other, up and down, until nothing improves."""
 
@@ -38,15 +46,49 @@ def read(document: dict[str, Any]) -> Measured:
     return dict(found)
 
 
-def table_of(document: dict[str, Any]) -> TunedTable:
-    """The fastest configuration of each product."""
+def table_of(document: dict[str, Any], *studies: dict[str, Any]) -> TunedTable:
+    """The fastest configuration of each product in the run, then what studies found to beat it."""
     shapes: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for (k, n, m), timed in sorted(read(document).items()):
         config, median = min(timed, key=lambda entry: entry[1])
         shapes[k, n].append(Row(m, round(median, 3), config))
     said = document["environment"]
     fastest = {key: tuple(rows) for key, rows in shapes.items()}
-    return TunedTable(said["gpu"], said["date"], said["sms"], 2, said["source_digest"], fastest)
+    table = TunedTable(said["gpu"], said["date"], said["sms"], 2, said["source_digest"], fastest)
+    for study in studies:
+        table = improved(table, study)
+    return table
+
+
+def improved(table: TunedTable, study: dict[str, Any]) -> TunedTable:
+    """The table with the best of a study in each row whose default it found beaten by more than it allows.
+
+    Raises
+    ------
+    ValueError
+        The study is of another GPU, or what it found beaten is not what the table has.
+    InvalidArgument
+        What it found cannot run.
+    """
+    said = study["environment"]
+    if (said["gpu"], said["sms"]) != (table.gpu, table.sms):
+        raise ValueError(f"the study is of {said['gpu']} with {said['sms']} SMs, the table of {table.gpu}, {table.sms}")
+    shapes = dict(table.shapes)
+    for found in study["rows"]:
+        if found["operator"] != "router_gemm" or found["gain"] <= study["allowed"]:
+            continue
+        case = CASE.fullmatch(found["case"])
+        if case is None:
+            raise ValueError(f"{found['case']!r} is no product")
+        k, n, m = map(int, case.groups())
+        beaten = RouterConfig(**found["default"]["config"])
+        rows = shapes.get((k, n), ())
+        if (m, beaten) not in [(row.m, row.config) for row in rows]:
+            raise ValueError(f"the study competed with {beaten} in {found['case']}, and the table does not have that")
+        best = min(found["finalists"], key=lambda finalist: float(finalist["relative"]))
+        better = Row(m, best["median_us"], RouterConfig(**best["config"]).check(table.terms), said["date"])
+        shapes[k, n] = tuple(better if row.m == m else row for row in rows)
+    return replace(table, shapes=shapes)
 
 
 def loss(measured: Measured, constants: Constants) -> float:
@@ -97,12 +139,14 @@ def main() -> None:
     """Write the table; fit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measured", type=Path)
+    parser.add_argument("--study", type=Path, nargs="+", default=[], metavar="FILE", help="in the order they were made")
     parser.add_argument("--write", type=Path, metavar="FILE")
     parser.add_argument("--fit", action="store_true")
     arguments = parser.parse_args()
     document = json.loads(arguments.measured.read_text())
     if arguments.write:
-        arguments.write.write_text(table_of(document).to_json())
+        studies = [json.loads(path.read_text()) for path in arguments.study]
+        arguments.write.write_text(table_of(document, *studies).to_json())
     if arguments.fit:
         measured = read(document)
         print({name: float(f"{value:.4g}") for name, value in asdict(fit(measured)).items()})

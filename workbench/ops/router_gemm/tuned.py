@@ -1,6 +1,7 @@
 """Configurations that were measured to be the fastest, and which of them serves a number of tokens between two rows.
 
-The table is ``tuned.json`` beside this file, written by ``benchmarks/router_tuning.py`` from a measurement.
+The table is ``tuned.json`` beside this file, written by ``benchmarks/router_tuning.py`` from a measurement and, for the
+rows that say so, from a tuning study that found something faster.
 """
 
 from __future__ import annotations
@@ -27,11 +28,19 @@ class Row:
         Tokens.
     median_us : float
     config : RouterConfig
+    study : str or None
+        Date of the tuning study that found it, and timed it; None: it is of the table's own run.
     """
 
     m: int
     median_us: float
     config: RouterConfig
+    study: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; without `study` where there is none."""
+        said: dict[str, Any] = {"m": self.m, "median_us": self.median_us, "config": self.config.to_dict()}
+        return said if self.study is None else {**said, "study": self.study}
 
 
 @dataclass(frozen=True)
@@ -41,13 +50,13 @@ class TunedTable:
     Attributes
     ----------
     gpu, date : str
-        Where and when.
+        Where and when; a row of a study has the study's date besides.
     sms : int
         SMs of the GPU; others have other best configurations.
     terms : int
         Terms of the weight.
     source_digest : str
-        SHA-256 of the kernel's sources that were measured.
+        SHA-256 of the kernel's sources in the run; those of a study are in its records.
     shapes : dict of (int, int) to tuple of Row
         By (K, N); rows by ascending M.
     """
@@ -65,7 +74,8 @@ class TunedTable:
         said = json.loads(text)
         shapes = {
             (shape["k"], shape["n"]): tuple(
-                Row(row["m"], row["median_us"], RouterConfig(**row["config"])) for row in shape["rows"]
+                Row(row["m"], row["median_us"], RouterConfig(**row["config"]), row.get("study"))
+                for row in shape["rows"]
             )
             for shape in said.pop("shapes")
         }
@@ -75,9 +85,7 @@ class TunedTable:
         """The table as JSON, a row a line."""
         shapes = []
         for (k, n), rows in self.shapes.items():
-            lines = [
-                json.dumps({"m": row.m, "median_us": row.median_us, "config": row.config.to_dict()}) for row in rows
-            ]
+            lines = [json.dumps(row.to_dict()) for row in rows]
             shapes.append(f'  {{"k": {k}, "n": {n}, "rows": [\n    ' + ",\n    ".join(lines) + "\n  ]}")
         head: dict[str, Any] = {name: getattr(self, name) for name in ("gpu", "date", "sms", "terms", "source_digest")}
         lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
