@@ -28,8 +28,8 @@ def constants(timeline):
 
     One line does not do for both. The first descriptor of a bin waits for its first bytes while all CTAs ask for theirs
     (``timeline.arrived_ns - timeline.start_ns``); those of a later one were asked for while the one before was read.
-    In the recorded call of 2x32K+30x4K (FP8, hpc-ops) the line is 2.3 us and 452 ns a tile; that of first descriptors
-    alone is 4.5 us and 365 ns, that of later ones 1.1 us and 406 ns. So a first one costs most, and every bin has one.
+    In the recorded call of 2x32K+30x4K (FP8, hpc-ops) the line is 1.5 us and 454 ns a tile; that of first descriptors
+    alone is 2.9 us and 396 ns, that of later ones 0.8 us and 402 ns. So a first one costs most, and every bin has one.
     """
     tiles = timeline.plan.num_tiles
     took = timeline.end_ns - timeline.start_ns

@@ -8,6 +8,7 @@ import pytest
 
 from tests.records.samples import reference, timing
 from workbench.records import Store
+from workbench.records.methods import FINALS, STUDY
 
 
 @pytest.fixture
@@ -30,6 +31,19 @@ def test_table_names_figures_and_where_they_come_from(run, folder):
     assert f"{balanced} recorded (NVIDIA H200, 2026-11-29)" in lines
     assert "M1-K4096-N192 bf16 cublas-tf32 reference 6.70 reference (somebody, NVIDIA H200, 2026-11-29)" in lines
     assert [line.split()[3] for line in lines if line.startswith("64x4K")] == ["lpt", "balanced"]  # fastest first
+
+
+def test_studies_are_listed_when_asked_for(run, folder):
+    for stages, method in ((4, STUDY), (6, FINALS)):
+        Store(folder).add(timing(configuration={"stages": stages}, method=method))
+    listed = [line for line in run("records", "--store", folder).out.splitlines() if line.startswith("64x4K")]
+    assert len(listed) == 2
+    assert "2 configurations timed by tuning studies: --studies lists them." in run("records", "--store", folder).out
+    all_of_them = run("records", "--store", folder, "--studies").out
+    assert "stages=4" in all_of_them
+    assert "stages=6" in all_of_them
+    assert "--studies" not in all_of_them
+    assert len(json.loads(run("records", "--store", folder, "--json").out)["records"]) == 5
 
 
 def test_configuration_in_short(run, folder):

@@ -11,15 +11,17 @@ import pytest
 from rich.console import Console
 
 from tests.measure.fakes import FakeClocks, Made
+from tests.records.samples import timing
 from workbench import paths
-from workbench.measure.attention_case import AttentionCase
+from workbench.measure.attention_case import AttentionCase, variant_of
 from workbench.measure.clocks import ClockLog
 from workbench.measure.compare import Errors, Outcome
 from workbench.measure.figures import Figure, sources, stored_figures, table_order
 from workbench.measure.recording import figure_of, record_of
 from workbench.measure.tables import best_of, case_table, column_of, summary_table
 from workbench.measure.timing import Timing
-from workbench.records import Environment, Store, TimingRecord, decode
+from workbench.records import Environment, Store, TimingRecord, decode, is_of_study
+from workbench.records.methods import FINALS, STUDY
 from workbench.workloads import MIXES, workload
 
 CASE = AttentionCase("64x4K", workload("64x4K"))
@@ -89,13 +91,13 @@ def test_a_record_without_clocks_writes_none():
     assert b"throttled" not in record.encode()
 
 
-def test_old_records_still_open_and_keep_their_names():
-    store = Store(paths.profiles_dir())
-    old = [path for path, _ in store.records(operator="attention_decode", kind="timing", provider="read")]
-    for path in old[:3]:
-        record = store.read(path)
-        assert isinstance(record, TimingRecord)
-        assert record.clock_readings == ()
+def test_records_from_before_clocks_were_read_still_open_and_keep_their_names(tmp_path):
+    store = Store(tmp_path)
+    path = store.add(timing())
+    assert b"clock_readings" not in path.read_bytes()
+    record = store.read(path)
+    assert isinstance(record, TimingRecord)
+    assert (record.provider, record.clock_readings, record.throttled) == ("workbench", (), ())
 
 
 def test_a_figure_says_why_there_is_no_time():
@@ -199,3 +201,26 @@ def test_of_several_records_the_newest_is_shown(tmp_path):
     )
     assert (figure.median_us, figure.origin) == (9.0, "recorded (NVIDIA H200, 2026-12-03)")
     assert figure.notes == "by the costs of H200"
+
+
+def test_configurations_of_a_study_are_no_time_of_a_policy(tmp_path):
+    """Not the fastest, nor where nothing else is known: each is one of many, and other policies have none."""
+    store = Store(tmp_path)
+    asked = {"operator": "attention_decode", "gpu": "H200", "cases": ["64x4K"], "dtypes": ["fp8"], "kinds": ["timing"]}
+    fast = {"samples_us": (20.7,), "median_us": 20.7, "low_us": 20.7, "high_us": 20.7}
+    for stages, method in ((4, STUDY), (6, FINALS)):
+        store.add(timing(provider="cuda", configuration={"stages": stages}, method=method, **fast))
+    assert stored_figures(store, **asked) == []
+    store.add(timing(provider="cuda", method="in turns with other implementations"))
+    (figure,) = stored_figures(store, **asked)
+    assert figure.median_us == 21.0
+
+
+def test_shipped_studies_are_told_from_comparisons():
+    """Else the tables would show the fastest of many configurations of one policy beside one of each other."""
+    store = Store(paths.profiles_dir())
+    rows = store.rows(operator="attention_decode", provider="cuda", kind="timing", case="64x4K", dtype="fp8")
+    compared = [row for row in rows if not is_of_study(row["method"])]
+    launches = [(row["policy"], variant_of(json.loads(row["config"]))) for row in compared]
+    assert len(rows) > len(launches) == len(set(launches)), "one configuration of each policy and launch"
+    assert {policy for policy, _ in launches} >= {"balanced", "hpc-ops", "lpt", "fixed_splits(8)"}

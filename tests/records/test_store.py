@@ -21,7 +21,7 @@ from workbench.records.layout import location
 
 COLUMNS = {
     "gpu", "operator", "provider", "case", "dtype", "policy", "config", "median_us", "low_us", "high_us", "rel_error",
-    "date", "kind", "path", "k", "n", "m", "model", "tp", "ep", "tokens", "origin",
+    "date", "kind", "path", "k", "n", "m", "model", "tp", "ep", "tokens", "method", "origin",
 }  # fmt: skip
 
 

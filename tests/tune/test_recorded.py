@@ -11,6 +11,7 @@ from tests.records.samples import ENVIRONMENT, reference, timing
 from tests.widgets.crossover.meters import references
 from workbench.errors import InvalidArgument
 from workbench.records import Store, Workload
+from workbench.records.methods import FINALS, STUDY
 from workbench.tune import CrossoverSearch, recorded_points
 from workbench.tune.recorded import evidence_digest
 
@@ -80,6 +81,19 @@ def test_samples_come_before_references_and_the_newest_before_older(tmp_path):
     assert len(recorded.notes) == 1
     assert "fewer than 5 samples" in recorded.notes[0]
     assert point.rounds(["cuda"]) == 0  # not interleaved with anybody
+
+
+def test_a_study_s_times_come_behind_those_of_comparisons(tmp_path):
+    """Its fastest configuration, found by many medians, is not set against one median of another provider."""
+    store = Store(tmp_path / "store")
+    store.add(samples(8.0, 8.1, 8.2, 8.1, 8.0, configuration={"tile": 1}, method=FINALS))
+    store.add(samples(7.0, 7.1, 7.2, configuration={"tile": 2}, method=STUDY))  # given up
+    (alone,) = recorded_points(store, gpu="H200", k=4096, n=192).points
+    assert alone.medians(["cuda"]).tolist() == [8.1]
+    store.add(samples(9.0, 9.1, 9.2, 9.1, 9.0, configuration={"tile": 3}))
+    recorded = recorded_points(store, gpu="H200", k=4096, n=192)
+    assert recorded.points[0].medians(["cuda"]).tolist() == [9.1]
+    assert recorded.notes == ()
 
 
 def test_class_is_the_worst_of_errors_and_design(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from workbench import ScheduleExplorer
 from workbench.records import Environment, Provenance, ReferenceRecord, Store, TimingRecord, Workload
+from workbench.records.methods import FINALS, STUDY
 from workbench.schedule import cost_model, plan_decode
 from workbench.widgets import text
 from workbench.widgets.schedule.figures import best_of_each, figures_card
@@ -115,6 +116,21 @@ def test_the_newest_day_of_a_policy_counts(store):
     best = best_of_each(session.library.figures(session.shown))
     ours = [f.median_us for f, _ in best if (f.provider, f.policy) == ("cuda", "balanced")]
     assert ours == [15.0]
+
+
+def test_a_study_counts_only_where_nothing_else_is_known(store):
+    """The least of a study's many medians stands beside no other policy's one."""
+    for stages, us in ((3, 13.0), (6, 12.5)):
+        store.add(timing(us, stages=stages).model_copy(update={"method": STUDY}))
+    lines = {line.title: line for line in card_of(store).lines}
+    assert lines["ours, balanced"].median == "14.2"
+    assert "best of 2" in lines["ours, balanced"].detail
+    for stages, us in ((3, 33.0), (6, 32.5)):
+        tuned = timing(us, policy="lpt", stages=stages)
+        store.add(tuned.model_copy(update={"method": FINALS}))
+    lines = {line.title: line for line in card_of(store).lines}
+    assert lines["ours, LPT"].median == "32.5"
+    assert "stages 6, best of 2" in lines["ours, LPT"].detail
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_ranked_by_the_model_with_records_beside(monkeypatch, tmp_path):
             low_us=6.5,
             high_us=7.5,
             environment=Environment(gpu="NVIDIA H200", date=datetime.date(2026, 1, 2)),
-            configuration={"pdl": True, "early_map": True},
+            configuration={"pdl": True, "early_map": True, "early_cache": True},
             workload=Workload(case="8x4K", dtype="fp8"),
         )
     )

@@ -66,8 +66,8 @@ def attention(
     variants: Annotated[
         str,
         typer.Option(
-            help="Launches of our kernel: early (reads its map before the kernel ahead has ended), default (waits), "
-            "alone (no programmatic dependence)."
+            help="Launches of our kernel: early (reads map and cache before the kernel ahead has ended), default "
+            "(waits), alone (no programmatic dependence)."
         ),
     ] = "early,default,alone",
     splits: Annotated[

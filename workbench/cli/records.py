@@ -37,14 +37,18 @@ def records(
         Path | None,
         typer.Option(help="Folder of a store. Default: the records that come with the workbench, and your own."),
     ] = None,
+    studies: Annotated[
+        bool, typer.Option("--studies", help="Also list each configuration that a tuning study timed.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """List records, fastest first within a case. Each filter may be repeated.
 
+    Configurations that a tuning study timed are counted and listed only with --studies; --json always has them.
     Times are microseconds a call; low and high are the ends of the median's bootstrap interval. Exits with 0 when
     done, with 1 when files of the store had to be skipped, and with 2 for input that cannot be used.
     """
-    from workbench.records import Store
+    from workbench.records import Store, is_of_study
 
     if store is not None and not store.is_dir():
         raise InvalidArgument(f"there is no folder {store}. Give the folder of a store of records.")
@@ -59,7 +63,12 @@ def records(
         problems = [{"path": str(problem.path), "reason": problem.reason} for problem in opened.problems]
         typer.echo(json.dumps({"records": rows, "problems": problems}, indent=2))
     else:
-        _show(rows)
+        shown = rows if studies else [row for row in rows if not is_of_study(row["method"])]
+        if shown or not rows:
+            _show(shown)
+        if left := len(rows) - len(shown):
+            words = "configuration" if left == 1 else "configurations"
+            Console().print(f"{left:,} {words} timed by tuning studies: --studies lists them.", highlight=False)
     for problem in opened.problems:
         Console(stderr=True, soft_wrap=True).print(f"Skipped {problem}", markup=False, highlight=False)
     if opened.problems:

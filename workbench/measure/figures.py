@@ -12,7 +12,7 @@ from typing import Any
 from workbench import devices
 from workbench.errors import InvalidArgument, RecordWarning
 from workbench.measure.attention_case import VARIANTS, variant_of
-from workbench.records import Record, ReferenceRecord, Store, TimingRecord
+from workbench.records import Record, ReferenceRecord, Store, TimingRecord, is_of_study
 
 READ = "read"
 """Provider of the bare read."""
@@ -101,6 +101,8 @@ def stored_figures(
 ) -> list[Figure]:
     """Figures of a store, the newest of each provider, policy and launch; of one day the fastest configuration.
 
+    What a tuning study measured is left out: it has many configurations of one policy, and the others have one.
+
     Parameters
     ----------
     store
@@ -115,7 +117,7 @@ def stored_figures(
         rows = store.rows(operator=operator, gpu=gpu, case=list(cases), kind=list(kinds))
     newest: dict[tuple[str, ...], Figure] = {}
     for row in sorted(rows, key=lambda row: (str(row["date"]), -float(row["median_us"] or 0))):
-        if row["dtype"] is not None and row["dtype"] not in dtypes:
+        if is_of_study(row["method"]) or (row["dtype"] is not None and row["dtype"] not in dtypes):
             continue
         configuration = json.loads(str(row["config"]))
         key = tuple(str(row[name]) for name in ("case", "dtype", "provider", "policy", "kind"))

@@ -4,11 +4,11 @@ The build with ``TIMELINE=1`` writes a row of stamps for every descriptor (:mod:
 a CTA takes them, with ``%globaltimer``, which all SMs share and which steps 32 ns on an H200:
 
     start      the CTA begins, after what it depends on has ended; a later descriptor: the one before has ended
-    arrived    the first slab of the first warp is in shared memory
+    arrived    the queries and the first slab of the first warp are in shared memory
     streamed   the first warp has used its last slab
     combined   the warps' results are combined and stored
     end        the CTA goes on, to its next descriptor or to what it has to merge
-    merge      of a descriptor that leads its group, once the bin is done: waiting for the other pieces, adding them up
+    merge      of a descriptor that leads, once the bin is done: waiting for the other pieces, adding them up
 
 Where the query rows need several passes over the keys, ``arrived``, ``streamed`` and ``combined`` are the last pass's.
 """

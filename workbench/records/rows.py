@@ -14,12 +14,16 @@ from workbench.records.layout import slug
 
 Row = dict[str, str | int | float | None]
 
-TEXT = ("gpu", "operator", "provider", "case", "dtype", "policy", "config", "date", "kind", "model", "origin", "path")
+TEXT = (
+    "gpu", "operator", "provider", "case", "dtype", "policy", "config", "date", "kind", "model", "method", "origin",
+    "path",
+)  # fmt: skip
 NUMBERS = ("median_us", "low_us", "high_us", "rel_error")
 COUNTS = ("m", "n", "k", "tp", "ep", "tokens")
 COLUMNS = (
     "gpu", "operator", "provider", "case", "dtype", "policy", "config", "median_us", "low_us", "high_us", "rel_error",
-    "date", "kind", "m", "n", "k", "model", "tp", "ep", "tokens", "origin", "path",
+    "date", "kind", "m", "n", "k", "model", "tp", "ep", "tokens", "method", "origin",
+    "path",
 )  # fmt: skip
 
 
@@ -43,6 +47,7 @@ def row_of(record: Record) -> Row:
         "date": day,
         "kind": record.kind,
         "model": work.model,
+        "method": getattr(record, "method", None),
         "origin": origin_label("reference" if who else "recorded", gpu=gpu, date=day, by=who),
     }
     row |= {name: getattr(work, name) for name in COUNTS}

@@ -137,8 +137,8 @@ class Store:
         -------
         pandas.DataFrame
             Columns gpu, operator, provider, case, dtype, policy, config (JSON), median_us, low_us, high_us
-            (microseconds), rel_error, date, kind, m, n, k, model, tp, ep, tokens, origin (where the figure comes from)
-            and path. A value that a kind does not have is missing.
+            (microseconds), rel_error, date, kind, m, n, k, model, tp, ep, tokens, method (how it was measured), origin
+            (where the figure comes from) and path. A value that a kind does not have is missing.
 
         Raises
         ------

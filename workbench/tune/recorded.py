@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from workbench.errors import InvalidArgument
-from workbench.records import Environment, Record, ReferenceRecord, Store, TimingRecord, origin_label
+from workbench.records import Environment, Record, ReferenceRecord, Store, TimingRecord, is_of_study, origin_label
 from workbench.tables import CLASSES, ROUTER_PROVIDERS, canonical, class_of
 from workbench.tune.evidence import LEAST_ROUNDS, Block, Point
 
@@ -57,8 +57,8 @@ def recorded_points(
 ) -> Recorded:
     """Read the figures of one shape.
 
-    Of several figures of one provider at one M, samples count before a reference, the newest day before older ones,
-    and the fastest configuration of that day before the others.
+    Of several figures of one provider at one M, samples count before a reference, those of a comparison before those of
+    a tuning study, the newest day before older ones, and the fastest configuration of that day before the others.
 
     Parameters
     ----------
@@ -85,12 +85,13 @@ def recorded_points(
         raise InvalidArgument(f"deviation={deviation}; give a share of the time from 0 to below 1")
     chosen: dict[tuple[int, str], TimingRecord | ReferenceRecord] = {}
     errors: dict[str, list[float]] = defaultdict(list)
-    notes: list[str] = []
+    short: list[str] = []
     wanted = {"operator": "router_gemm", "gpu": gpu, "k": k, "n": n, "kind": ["timing", "reference"]}
     for path, record in store.records(**wanted):
         figure = _usable(record)
         if figure is None:
-            notes.append(f"{path.name} was left out: it has fewer than {LEAST_ROUNDS} samples, or no M from 1")
+            if not is_of_study(record.method):  # a study's are short where it gave a configuration up
+                short.append(path.name)
             continue
         key = (int(figure.workload.m or 0), canonical(figure.provider, 3 if _terms(figure) == 3 else 2))
         if providers is not None and key[1] not in providers:
@@ -99,6 +100,11 @@ def recorded_points(
             chosen[key] = figure
     for (_, name), figure in chosen.items():
         errors[name] += [figure.rel_error] if figure.rel_error is not None else []
+    notes = []
+    if short:
+        whose = short[0] if len(short) == 1 else f"{short[0]} and {len(short) - 1} more"
+        was, had = ("was", "it has") if len(short) == 1 else ("were", "they have")
+        notes.append(f"{whose} {was} left out: {had} fewer than {LEAST_ROUNDS} samples, or no M from 1")
     nothing = f"no record of router_gemm with K {k}, N {n} on {gpu}"
     remedy = "; `workbench records --operator router_gemm` lists what there is"
     if lacking := sorted({*(providers or ())} - {name for _, name in chosen}):
@@ -156,8 +162,10 @@ def _terms(figure: TimingRecord | ReferenceRecord) -> object:
     return figure.configuration.get("terms", figure.workload.parameters.get("terms"))
 
 
-def _rank(figure: TimingRecord | ReferenceRecord) -> tuple[bool, str, float]:
-    return isinstance(figure, TimingRecord), figure.environment.date.isoformat(), -figure.median_us
+def _rank(figure: TimingRecord | ReferenceRecord) -> tuple[bool, bool, str, float]:
+    # The least of a study's many medians is less than the time of any of them.
+    compared = not is_of_study(figure.method)
+    return isinstance(figure, TimingRecord), compared, figure.environment.date.isoformat(), -figure.median_us
 
 
 def _point(m: int, figures: dict[str, TimingRecord | ReferenceRecord], deviation: float) -> Point:

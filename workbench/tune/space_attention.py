@@ -55,7 +55,7 @@ class AttentionSpace(Space):
     bound: ClassVar[tuple[str, ...]] = ("ctas_per_sm", "tile", "early_map", "early_cache")
     meanings: ClassVar[dict[str, str]] = {
         "warps": "warps a CTA",
-        "stages": "stages of each warp's ring",
+        "stages": "stages of 64 tokens for every four warps",
         "ctas_per_sm": "CTAs of one call on an SM",
         "prefetch": "slabs a warp asks to L2 before the kernel ahead has ended",
         "tile": "tokens a KV tile of the task map",

@@ -8,14 +8,9 @@ from statistics import median
 from typing import Any
 
 from workbench.records import Environment, Record, TimingRecord
+from workbench.records.methods import FINALS, STUDY
 from workbench.tune.study import Result, Study, source_digest
 from workbench.tune.study_trials import Finalist, Trial
-
-METHOD = (
-    "Replays of a CUDA graph of at least 24 calls that rotate over input sets, in turns with the default "
-    "configuration; inputs together exceed the L2 cache; checked against float64 on poisoned outputs first"
-)
-FINAL_METHOD = METHOD.replace("the default configuration", "the other finalists of the study")
 
 
 def records_of(
@@ -52,7 +47,7 @@ def records_of(
         yield TimingRecord(
             **common,
             configuration=trial.config,
-            method=FINAL_METHOD if better else METHOD,
+            method=FINALS if better else STUDY,
             samples_us=shown.samples_us,
             median_us=round(shown.median_us, 3),
             low_us=round(low, 3),

@@ -138,6 +138,32 @@ def test_the_newest_record_of_todays_sources_counts(tmp_path: Path) -> None:
     assert TileTuner("router", m=64, store=store).time.us == 6.0
 
 
+def test_of_one_day_the_record_of_most_samples_counts(tmp_path: Path) -> None:
+    """A configuration may have been a finalist of a study, and part of a benchmark besides."""
+    space = router_space(64, 192, 4096)
+    store = Store(tmp_path / "store")
+    for us, count in ((6.0, 7), (7.0, 31), (5.0, 15)):
+        times: dict[str, Any] = {"samples_us": (us,) * count, "median_us": us, "low_us": us, "high_us": us}
+        store.add(record(space, space.default(), **times))
+    assert TileTuner("router", m=64, store=store).time.us == 7.0
+
+
+def test_a_launch_that_promises_more_is_no_best_of_the_space(tmp_path: Path) -> None:
+    """Benchmarks record launches that read early, which are faster by what the caller promises."""
+    space = attention_space("64x4K")
+    early = space.make({**space.default().to_dict(), "early_map": True, "early_cache": True})
+    assert early not in space
+    times: dict[str, Any] = {"samples_us": (0.5,), "median_us": 0.5, "low_us": 0.5, "high_us": 0.5}
+    store = Store(tmp_path / "store")
+    store.add(record(space, early, **times))
+    store.add(record(space, space.default()))
+    tuner = TileTuner("attention", store=store)
+    assert tuner.best == tuner.default
+    assert early.to_dict() not in [row["values"] for row in tuner.scene["rows"]]
+    tuner.whole = True
+    assert tuner.best == early
+
+
 BAD: list[dict[str, Any]] = [
     {"values": {"stages": 5}},
     {"values": {"stages": True}},

@@ -117,9 +117,9 @@ class AttentionConfig:
     Attributes
     ----------
     warps : int
-        Warps a CTA: 4 or 8.
+        Warps a CTA that compute: 4 or 8; one more loads.
     stages : int
-        Stages of each warp's ring; ``stages - 1`` slabs are in flight.
+        Stages of 64 tokens for every four warps: what can be in flight, or read and not yet used.
     ctas_per_sm : int
         CTAs of one call on an SM; the compiler caps registers for it, and it sets the bins of a map.
     prefetch : int

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from workbench import devices, workloads
 from workbench.errors import InvalidArgument, RecordWarning, WorkbenchError
 from workbench.measure.timeline import Timeline
-from workbench.records import Store
+from workbench.records import Store, is_of_study
 from workbench.records.rows import Row
 
 OPERATOR = "attention_decode"
@@ -58,6 +58,8 @@ class Figure:
         Kind of the record, where the figure comes from in words, and what was measured with its version.
     date : str
         ISO day.
+    of_study : bool
+        Whether a tuning study measured it, as one of many configurations.
     """
 
     provider: str
@@ -72,6 +74,7 @@ class Figure:
     origin: str
     software: str
     date: str
+    of_study: bool = False
 
     @property
     def is_ours(self) -> bool:
@@ -275,4 +278,5 @@ def _figure(record: Any, origin: str) -> Figure:
         origin=origin,
         software=(record.provenance.software or "") if reference else "",
         date=record.environment.date.isoformat(),
+        of_study=is_of_study(record.method),
     )

@@ -91,11 +91,17 @@ class Known:
         return "" if trial is None or trial.state == "timed" else f"{trial.state}: {trial.reason}"
 
     def timed(self) -> list[Any]:
-        """Configurations of the kernel that were measured or recorded, fastest first."""
+        """Configurations of the kernel that were measured, or recorded and are in the space, fastest first.
+
+        Records know more: launches that promise what only the caller can, for one, which nobody is to take for a gain.
+        """
         if self._timed[0] != self.version:
-            keys = {**self.recorded.times, **self._measured}
-            made = [self.space.make(json.loads(key)) for key in keys]
-            able = [config for config in made if self.space.why_invalid(config) is None]
+            made = {key: self.space.make(json.loads(key)) for key in {**self.recorded.times, **self._measured}}
+            able = [
+                config
+                for key, config in made.items()
+                if config in self.space or (key in self._measured and self.space.why_invalid(config) is None)
+            ]
             self._timed = self.version, sorted(able, key=lambda config: self.time(config).us)
         return self._timed[1]
 

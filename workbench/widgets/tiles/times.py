@@ -72,7 +72,7 @@ class Recorded:
 
 
 def recorded_times(store: Store, space: Space, gpu: devices.Gpu) -> Recorded:
-    """Times of our kernel on a workload and a GPU, the newest of each configuration."""
+    """Times of our kernel on a workload and a GPU, the newest of each configuration; of a day that of most samples."""
     work, today = space.workload, source_digest(space)
     policy = getattr(space, "policy", None)
     wanted = {"operator": space.operator, "provider": "cuda", "kind": "timing", "case": work.case, "dtype": work.dtype}
@@ -130,8 +130,8 @@ def _of_finalist(finalist: Finalist, words: str) -> Time:
     return Time(finalist.median_us, low, high, MEASURED, words, finalist.rel_error, finalist.relative, *ends)
 
 
-def _rank(record: TimingRecord, today: str) -> tuple[bool, str]:
-    return record.source_digest == today, str(record.environment.date)
+def _rank(record: TimingRecord, today: str) -> tuple[bool, str, int]:
+    return record.source_digest == today, str(record.environment.date), len(record.samples_us)
 
 
 def _time_of(record: TimingRecord, today: str) -> Time:

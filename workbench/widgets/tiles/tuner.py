@@ -85,7 +85,7 @@ class TileTuner(StudyScreen):
     --------
     >>> tuner = TileTuner("attention", lengths="64x4K", values={"stages": 8})
     >>> tuner.refused
-    'shared memory 265,792 > 232,448 bytes'
+    'shared memory 297,760 > 232,448 bytes'
     >>> tuner.values = {"stages": 4}
     >>> tuner.refused
     ''
