@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,9 +12,8 @@ import pytest
 import torch
 
 from tests.ops.attention_decode import emulation
-from tests.ops.attention_decode.map_emulation import MapKernel
+from tests.ops.attention_decode.map_emulation import Files, MapKernel
 from tests.ops.attention_decode.map_judge import LONGEST, assert_equal, batches
-from workbench.gpu.source import Source
 from workbench.ops.attention_decode import TaskMap, task_map
 from workbench.schedule import CostModel, cost_model, plan_decode
 
@@ -39,10 +39,10 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Build:
         q_len: int = 1,
         tile: int = 64,
         cost: CostModel | None = None,
-        source: Source | None = None,
+        files: Files | None = None,
         seed: int = 0,
     ) -> None:
-        kernel = MapKernel(source or Source.file(task_map.SOURCE), seed)
+        kernel = MapKernel(files or Files.read(), seed)
         monkeypatch.setattr(task_map, "map_kernel", lambda _: kernel)
         name, costs = task_map.decides(policy, num_ctas, tile, cost)
         batch = len(lengths)
@@ -121,27 +121,22 @@ def test_constants_at_the_ends_of_their_range(constants: dict[str, int], build: 
             build(lengths, tile=tile, cost=cost, **arguments)
 
 
-def _planted(old: str, new: str) -> Source:
-    source = Source.file(task_map.SOURCE)
-    assert source.text.count(old) == 1, f"the kernel no longer says {old!r} once"
-    return replace(source, text=source.text.replace(old, new))
-
-
 FAULTS = {
     "a cut is never moved ahead": ("forward = near && back > ahead", "forward = false"),
     "a partial result costs nothing": ("uint64_t(split) * unsigned(p.partial_ns)", "0"),
     "prefix sums of other warps not waited for": ("  meet_warps<2>(32 * warps);\n", ""),
-    "the last request's slack": ("- slack[number], first", "- slack[0], first"),
+    "the last request's slack": ("- stream.slack[number], first", "- stream.slack[0], first"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_fault_is_noticed(fault: str, build: Build) -> None:
-    source = _planted(*FAULTS[fault])
+    old, new = FAULTS[fault]
+    files = Files.read().edited(re.escape(old), new)
     noticed = 0
     for lengths, arguments, tile in (*batches(0, 6), *batches(1, 6)):
         try:
-            build(lengths, tile=tile, source=source, **arguments)
+            build(lengths, tile=tile, files=files, **arguments)
         except (AssertionError, emulation.Trouble):
             noticed += 1
     assert noticed

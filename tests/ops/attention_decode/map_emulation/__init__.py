@@ -11,11 +11,14 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from tests.ops.attention_decode import emulation
+from workbench import paths
 from workbench.gpu.source import Source
+from workbench.ops.attention_decode.task_map import SOURCE
 
 HERE = Path(__file__).resolve().parent
 _LIMIT_S = 300
@@ -27,11 +30,37 @@ _REPLACED = (
 )
 
 
+@dataclass(frozen=True)
+class Files:
+    """The text of the map kernel and of each header of its folder.
+
+    Attributes
+    ----------
+    texts : tuple of (str, str)
+        Name in an include, content.
+    """
+
+    texts: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def read(cls) -> Files:
+        """As they are in ``kernels``."""
+        beside = (name for name in Source.file(SOURCE).digests() if Path(name).parent == Path(SOURCE).parent)
+        return cls(tuple((name, Source.file(name).text) for name in beside))
+
+    def edited(self, pattern: str, put: str) -> Files:
+        """With ``put`` for the one place, in any of the files, that matches the regular expression."""
+        done = [(name, *re.subn(pattern, lambda _: put, text)) for name, text in self.texts]
+        found = sum(count for *_, count in done)
+        assert found == 1, f"the kernel says {pattern} {found} times, not once"
+        return Files(tuple((name, text) for name, text, _ in done))
+
+
 class MapKernel:
     """``build_task_map`` to emulate; `launch` is that of `workbench.gpu.launch.Kernel`."""
 
-    def __init__(self, source: Source, seed: int = 0) -> None:
-        self._library, self._seed = _library(source), seed
+    def __init__(self, files: Files, seed: int = 0) -> None:
+        self._library, self._seed = _library(files), seed
 
     def launch(
         self, grid: int, threads: int, arguments: Sequence[ctypes.Structure], *, shared_bytes: int, pdl: bool
@@ -47,18 +76,19 @@ class MapKernel:
 
 
 @cache
-def _library(source: Source) -> ctypes.CDLL:
-    text = source.text
+def _library(files: Files) -> ctypes.CDLL:
     for pattern, put in _REPLACED:
-        text, found = re.subn(pattern, put, text)
-        assert found == 1, f"the kernel no longer says {pattern}"
+        files = files.edited(pattern, put)
     with tempfile.TemporaryDirectory() as folder:
-        kernel, library = Path(folder, "kernel.cu"), Path(folder, "kernel.so")
-        kernel.write_text('#include "map_words.h"\n' + text)
-        includes = [f"-I{path}" for path in (emulation.HERE, HERE, *source.folders)]
+        kernel, library = Path(folder, SOURCE), Path(folder, "kernel.so")
+        kernel.parent.mkdir()
+        for name, text in files.texts:
+            Path(folder, name).write_text(text)
+        # These files and the stand-ins come ahead of what they stand for.
+        includes = [f"-I{path}" for path in (folder, emulation.HERE, HERE, paths.kernels_dir())]
         macros = ["-DENTRY=build_task_map", "-DParams=MapParams", f'-DKERNEL="{kernel}"']
         options = ["-std=c++20", "-O1", "-fno-strict-aliasing", "-shared", "-fPIC", "-o", str(library)]
-        command = ["g++", *options, *macros, *includes, str(emulation.HERE / "run.cc")]
+        command = ["g++", *options, *macros, *includes, "-include", "map_words.h", str(emulation.HERE / "run.cc")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
         assert done.returncode == 0, done.stderr[:4000]
         loaded = ctypes.CDLL(str(library))
