@@ -17,7 +17,7 @@ from workbench.measure.router_case import SHAPES, TOKENS, RouterCase
 from workbench.ops.router_gemm import RouterConfig, default_config
 from workbench.ops.router_gemm.tuned import PATH, Row, shipped
 from workbench.records import Record, Store
-from workbench.tune.study_records import FINAL_METHOD
+from workbench.records.methods import FINALS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance" / "router.md"
@@ -63,7 +63,7 @@ def config_of(record: Record) -> RouterConfig:
 def made_the_default(record: Record) -> bool:
     """Whether this figure of our kernel is the one that its row's default comes from: of the run, or of the study."""
     row = DEFAULTS[product(record)]
-    return config_of(record) == row.config and record.method == (FINAL_METHOD if row.study else METHOD)
+    return config_of(record) == row.config and record.method == (FINALS if row.study else METHOD)
 
 
 @pytest.fixture(scope="module")
