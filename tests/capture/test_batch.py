@@ -14,11 +14,13 @@ import pytest
 
 from tests.capture.batch_of_twenty import METRICS, SIZES, requests
 from tests.capture.processes import alive
+from tests.records.samples import timeline, timing
 from tests.waiting import SECONDS, until
 from workbench import settings
 from workbench.capture import capture_batch, request
+from workbench.capture.batch import _timeline_beside
 from workbench.errors import CaptureCancelled, CaptureError, CountersForbidden, InvalidArgument, WorkFailed
-from workbench.records import Store
+from workbench.records import Store, Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -150,3 +152,20 @@ def wait_for_end_of(runs: Path) -> None:
     """Whatever a killed batch had started ends by itself."""
     pids = runs.read_text().split() if runs.exists() else []
     until(lambda: list(filter(alive, pids)), lambda left: left == [])
+
+
+def test_a_timeline_of_another_cache_type_is_not_the_capture_s(tmp_path):
+    """Provider, policy and configuration name a folder, so both types of one batch lie in it where stages are equal."""
+    store = Store(tmp_path)
+    capture = timing()
+    path = store.add(capture)
+    of = {"policy": capture.policy, "configuration": capture.configuration}
+    bf16 = timeline(b"stamps of another call", **of)
+    other = bf16.model_copy(update={"workload": Workload(case="64x4K", dtype="bf16")})
+    assert store.add(other, b"stamps of another call").parent == path.parent
+    assert _timeline_beside(path, capture, store) is None
+    own = store.add(timeline(b"stamps", **of), b"stamps")
+    newer = store.add(timeline(b"later stamps", **of), b"later stamps")
+    for file, seconds in ((own, 2_000), (newer, 1_000)):
+        os.utime(file, (seconds, seconds))
+    assert _timeline_beside(path, capture, store) == own

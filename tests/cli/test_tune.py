@@ -49,7 +49,7 @@ def test_list_says_what_can_run_and_why_the_rest_cannot(run):
     space = attention_space("64x4K")
     out = lines(run("tune", "list", "attention", "64x4K", "--most", 3).out)
     assert out[0] == f"attention_decode 64x4K: {len(space)} configurations can run, {len(space.refused)} cannot."
-    assert "stages: 2, 3, 4, 6, 8 (stages of each warp's ring)" in out
+    assert "stages: 2, 3, 4, 6, 8 (stages of 64 tokens for every four warps)" in out
     assert out[-1] == f"... and {len(space) - 3} more; --most or --json has them."
     refused = run("tune", "list", "attention", "64x4K", "--refused").out
     assert "2 CTAs of 133,760 bytes of shared memory do not fit an SM" in refused

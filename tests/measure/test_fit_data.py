@@ -90,6 +90,7 @@ def test_the_newest_of_a_case_and_policy_is_taken(store):
         (timing("balanced"), "which plan ran"),
         (timing("mine.py:f"), "cannot be made again"),
         (timing(configuration={**CONFIG, "early_map": False}), "waits for its map"),
+        (timing(configuration={**CONFIG, "early_cache": False}), "waits for its cache"),
         (timing(workload=Workload(case="64x4K", dtype="fp8", parameters={"head_dim": 64})), "head_dim is 64"),
         (timing(configuration={**CONFIG, "ctas_per_sm": "x"}), "ctas_per_sm is 'x', not a whole number"),
         (timing(configuration={**CONFIG, "tile": None}), "tile is None, not a whole number"),

@@ -118,6 +118,16 @@ def test_the_newest_day_of_a_policy_counts(store):
     assert ours == [15.0]
 
 
+def test_one_that_takes_many_times_as_long_waits_until_all_are_asked_for(store):
+    """Its bar would leave the others a few pixels."""
+    before = {line.title: line.share for line in card_of(store).lines}
+    store.add(timing(730.0, provider="torch", policy=None))
+    after = {line.title: line for line in card_of(store).lines}
+    assert not after["torch SDPA"].brief
+    assert {title: line.share for title, line in after.items() if title != "torch SDPA"} == before
+    assert after["FlashInfer"].brief
+
+
 def test_a_study_counts_only_where_nothing_else_is_known(store):
     """The least of a study's many medians stands beside no other policy's one."""
     for stages, us in ((3, 13.0), (6, 12.5)):

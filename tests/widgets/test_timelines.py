@@ -148,6 +148,14 @@ def test_a_record_of_another_plan_is_offered_with_its_settings(store):
     assert timeline_menu(session).note == ""
 
 
+def test_policies_on_screen_are_offered_first_and_the_others_by_name(store):
+    for policy in ("fixed_splits(16)", "fixed_splits(8)", "lpt", "balanced", "hpc-ops"):
+        keep(store, timeline_of(policy))
+    session = session_of(store, policy_a="lpt", policy_b="hpc-ops", ctas_per_sm=4)
+    policies = [offer.label.removesuffix(", 1 CTA an SM") for offer in timeline_menu(session).offers]
+    assert policies == ["LPT", "hpc-ops", "balanced", "fixed splits 8", "fixed splits 16"]
+
+
 def test_a_damaged_side_file_is_told_and_the_others_open(store):
     broken = keep(store, timeline_of("balanced", seed=3), day="2026-11-29")
     side_file = next(broken.parent.glob("*.npz"))

@@ -6,6 +6,7 @@ sources. So a batch that was killed is simply asked for again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,7 @@ from workbench.errors import (
     MissingDependency,
     NoGpu,
     ProfilerUnavailable,
+    RecordError,
     RecordWarning,
     ReportDamaged,
     WorkbenchError,
@@ -192,7 +194,7 @@ def recorded(asked: Sequence[Request], store: Store) -> dict[str, Captured]:
         for path, record in store.records(kind=["nsight", "timing"], operator=operators, gpu=gpu):
             digest = getattr(record, "request", None)
             if digest in wanted and _unchanged(wanted[digest], record):
-                found[digest] = Captured(record, path, _timeline_beside(path), fresh=False)
+                found[digest] = Captured(record, path, _timeline_beside(path, record, store), fresh=False)
     return found
 
 
@@ -204,7 +206,10 @@ def _unchanged(asked: Request, record: Record) -> bool:
         return False
 
 
-def _timeline_beside(path: Path) -> Path | None:
-    """The timeline record of the same configuration, the newest."""
-    found = sorted(path.parent.glob("timeline-*.json"), key=lambda file: file.stat().st_mtime)
-    return found[-1] if found else None
+def _timeline_beside(path: Path, record: Record, store: Store) -> Path | None:
+    """The timeline record of the same configuration and workload, the newest; a folder has those of all cache types."""
+    for file in sorted(path.parent.glob("timeline-*.json"), key=lambda file: file.stat().st_mtime, reverse=True):
+        with contextlib.suppress(RecordError):
+            if store.read(file).workload == record.workload:
+                return file
+    return None

@@ -96,6 +96,8 @@ def _observation(store: Store, path: Path, record: Record, cost: CostModel) -> O
         raise _Unusable(f"its {other}; the constants are for {SHAPE}")
     if not config.get("early_map"):
         raise _Unusable("it waits for its map; the constants are for launches that read it early")
+    if not config.get("early_cache", True):  # records of earlier kernels do not have it
+        raise _Unusable("it waits for its cache; the constants are for launches that read it early")
     if isinstance(record, TimelineRecord):
         try:
             _, timeline = read_timeline(store, path)

@@ -65,7 +65,7 @@ def capture_timeline(
     sets : sequence of AttentionInputs
         At least two sets of the plan's lengths, so large that together they exceed the L2 cache several times.
     config : AttentionConfig, optional
-        Default: that of the shape, told to read its map early, which this function never rewrites.
+        Default: that of the shape, told to read map and cache early, which this function never rewrites.
     runs : int
         Least calls that are stamped.
     alone : bool

@@ -36,7 +36,7 @@ class Problem:
 class Found:
     """A file below a store's root."""
 
-    path: Path
+    root: Path
     relative: str
     """Path from the root, with forward slashes."""
     size: int
@@ -44,33 +44,37 @@ class Found:
     changed: int
     """Time of the last change, nanoseconds."""
 
+    @property
+    def path(self) -> Path:
+        """The file; made when asked for, since most of thousands are only listed."""
+        return self.root / self.relative
+
 
 def documents_below(root: Path) -> Iterator[Found | Problem]:
     """Every file named ``*.json`` below a folder, and what cannot be looked at. Links are told, not followed."""
-    pending = [(root, "")]
+    pending: list[tuple[str | Path, str]] = [(root, "")]
     while pending:
         folder, prefix = pending.pop()
         try:
             with os.scandir(folder) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
-            yield Problem(folder, error.strerror or str(error))
+            yield Problem(Path(folder), error.strerror or str(error))
             continue
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            path = Path(entry.path)
             if entry.is_symlink():
-                yield Problem(path, "it is a symbolic link; a store holds its own files")
+                yield Problem(Path(entry.path), "it is a symbolic link; a store holds its own files")
             elif entry.is_dir(follow_symlinks=False):
-                pending.append((path, f"{prefix}{entry.name}/"))
+                pending.append((entry.path, f"{prefix}{entry.name}/"))
             elif entry.name.endswith(".json"):
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except OSError as error:  # gone since the folder was listed
-                    yield Problem(path, error.strerror or str(error))
+                    yield Problem(Path(entry.path), error.strerror or str(error))
                 else:
-                    yield Found(path, prefix + entry.name, status.st_size, status.st_mtime_ns)
+                    yield Found(root, prefix + entry.name, status.st_size, status.st_mtime_ns)
 
 
 def read_limited(path: Path, limit: int) -> bytes:

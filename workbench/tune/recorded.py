@@ -30,6 +30,8 @@ class Recorded:
         Precision class of each: the least accurate of its measured errors and its design.
     origins : tuple of str
         Where the figures come from, in words.
+    origins_of : dict of str to tuple of str
+        The same for each provider.
     environment : Environment
         Of the newest figure.
     references : int
@@ -41,6 +43,7 @@ class Recorded:
     points: tuple[Point, ...]
     providers: dict[str, str]
     origins: tuple[str, ...]
+    origins_of: dict[str, tuple[str, ...]]
     environment: Environment
     references: int
     notes: tuple[str, ...] = field(default=())
@@ -131,7 +134,8 @@ def recorded_points(
         providers={
             name: classes[name] for name in sorted(classes, key=lambda name: (list(CLASSES).index(classes[name]), name))
         },
-        origins=tuple(sorted({_origin(figure) for figure in figures})),
+        origins=_origins(figures),
+        origins_of={name: _origins([f for (_, whose), f in kept.items() if whose == name]) for name in classes},
         environment=max((figure.environment for figure in figures), key=lambda environment: environment.date),
         references=sum(isinstance(figure, ReferenceRecord) for figure in figures),
         notes=tuple(notes),
@@ -176,6 +180,10 @@ def _point(m: int, figures: dict[str, TimingRecord | ReferenceRecord], deviation
     )
     assumed = {name: (f.median_us, deviation) for name, f in figures.items() if isinstance(f, ReferenceRecord)}
     return Point(m, blocks, assumed)
+
+
+def _origins(figures: Collection[TimingRecord | ReferenceRecord]) -> tuple[str, ...]:
+    return tuple(sorted({_origin(figure) for figure in figures}))
 
 
 def _origin(figure: TimingRecord | ReferenceRecord) -> str:

@@ -96,9 +96,7 @@ def recorded_figures(store: Store, gpu: str, k: int, n: int, settings: Settings 
             f"{found.references} figures came without samples; a deviation of {100 * ASSUMED_DEVIATION:g} % is assumed "
             "of each"
         )
-    origins = {
-        name: _origin(recorded_points(store, gpu=gpu, k=k, n=n, providers=[name]).origins) for name in found.providers
-    }
+    origins = {name: _origin(found.origins_of[name]) for name in found.providers}
     search = CrossoverSearch(
         found.providers, precision=_least_accurate(found.providers), settings=settings, points=found.points
     )

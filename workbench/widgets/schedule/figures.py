@@ -34,6 +34,10 @@ CACHES = {"fp8": "FP8", "bf16": "BF16"}
 FEW = 3
 """Policies of ours that are shown before all are asked for, besides A and B."""
 
+MANY_TIMES = 5
+"""Others that take so many times as long as the fastest are shown only when all are asked for: beside their bars nobody
+could tell the lengths of the rest."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -151,7 +155,10 @@ def sentence(best: Sequence[tuple[Figure, int]]) -> str:
 def _lines(session: Session, best: Sequence[tuple[Figure, int]]) -> tuple[Line, ...]:
     ours = [figure.policy for figure, _ in best if figure.is_ours]
     brief = {*ours[:FEW], session.state.policy_a, session.state.policy_b}
-    picked = [(figure, count, not figure.is_ours or figure.policy in brief) for figure, count in best]
+    slow = MANY_TIMES * min((f.median_us for f, _ in best if f.provider != FLOOR), default=0.0)
+    picked = [
+        (f, count, f.policy in brief if f.is_ours else f.provider == FLOOR or f.median_us <= slow) for f, count in best
+    ]
     longest = max(figure.high_us or figure.median_us for figure, _, is_brief in picked if is_brief)
     return tuple(_line(session, figure, count, longest, is_brief) for figure, count, is_brief in picked)
 

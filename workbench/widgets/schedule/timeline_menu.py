@@ -82,9 +82,16 @@ def _note(session: Session, chosen: Sequence[Candidate], found: Sequence[Candida
 
 
 def _offers(session: Session, found: Sequence[Candidate], chosen: Sequence[Candidate]) -> tuple[Offer, ...]:
-    """Settings that give the plans of the timelines, each plan once."""
+    """Settings that give the plans of the timelines, each plan once: of policies on screen first, then by name."""
     gpu, offers = session.state.gpu, {}
-    for candidate in (*chosen, *found):
+    on_screen = [session.state.policy_a, session.state.policy_b]
+
+    def order(candidate: Candidate) -> tuple[bool, int, str, int]:
+        place = [*on_screen, candidate.policy].index(candidate.policy)
+        name, _, number = candidate.policy.removesuffix(")").partition("(")
+        return candidate.name != GIVEN, place, name, int(number) if number.isdecimal() else 0
+
+    for candidate in sorted((*chosen, *found), key=order):
         plan = candidate.timeline.plan
         if plan.num_ctas % gpu.sms == 0 and plan.lengths.tolist() == session.lengths.tolist():
             label = f"{policy_title(plan.policy)}, {text.plural(plan.num_ctas // gpu.sms, 'CTA')} an SM"
