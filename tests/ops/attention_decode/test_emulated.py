@@ -137,7 +137,7 @@ def _lost(what: str, *edits: tuple[str, str, str]) -> Mutant:
 
 
 _KERNEL = "attention_decode(const"
-_USED = "if (lane == 0) ptx::arrive(s.empty(stage));"
+_USED = "if (K_SCALE_PER_TOKEN || lane == 0) ptx::arrive(s.empty(stage));"
 
 LOST_WAITS = (
     (_lost("a stage's bytes", (_KERNEL, "ptx::wait_barrier(s.full(stage), parity);", "")), LONG),
@@ -163,8 +163,8 @@ LOST_WAITS = (
             "three of the warps that use a stage",
             (
                 _KERNEL,
-                "ptx::init_barrier(s.empty(threadIdx.x), kGroupWarps)",
-                "ptx::init_barrier(s.empty(threadIdx.x), 1)",
+                "K_SCALE_PER_TOKEN ? 32 * kGroupWarps : kGroupWarps",
+                "1",
             ),
         ),
         LONG,
