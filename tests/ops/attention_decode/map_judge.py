@@ -9,6 +9,16 @@ from workbench.schedule import DecodePlan
 
 LONGEST = 131_072
 
+CONSTANTS: tuple[dict[str, int], ...] = (
+    {"descriptor_ns": 0, "partial_ns": 0, "merge_ns": 0, "merge_chunk_ns": 0},
+    {"descriptor_ns": 2**31 - 1, "merge_ns": 2**31 - 1},
+    {"bytes_per_us": 1},
+    {"bytes_per_us": 2**31 - 1, "sm_elements_per_us": 2**31 - 1},
+    {"sm_bytes_per_us": 1},
+    {"sm_bytes_per_us": 20_000, "merge_chunk_ns": 5_000},
+)
+"""Constants of the cost model at the ends of their range."""
+
 
 def bins_of(task_map: TaskMap) -> list[np.ndarray]:
     """The descriptors of each bin, int32 [n, 12], in the order in which its CTA follows them."""

@@ -13,7 +13,7 @@ import torch
 
 from tests.ops.attention_decode import emulation
 from tests.ops.attention_decode.map_emulation import Files, MapKernel
-from tests.ops.attention_decode.map_judge import LONGEST, assert_equal, batches
+from tests.ops.attention_decode.map_judge import CONSTANTS, LONGEST, assert_equal, batches
 from workbench.ops.attention_decode import TaskMap, task_map
 from workbench.schedule import CostModel, cost_model, plan_decode
 
@@ -101,18 +101,7 @@ def test_one_long_request_lies_in_hundreds_of_bins(policy: str, build: Build) ->
         build(np.array([0, 100_000, 1, 70, 0]), policy, num_ctas=ctas, num_kv_heads=2)
 
 
-@pytest.mark.parametrize(
-    "constants",
-    [
-        {"descriptor_ns": 0, "partial_ns": 0, "merge_ns": 0, "merge_chunk_ns": 0},
-        {"descriptor_ns": 2**31 - 1, "merge_ns": 2**31 - 1},
-        {"bytes_per_us": 1},
-        {"bytes_per_us": 2**31 - 1, "sm_elements_per_us": 2**31 - 1},
-        {"sm_bytes_per_us": 1},
-        {"sm_bytes_per_us": 20_000, "merge_chunk_ns": 5_000},
-    ],
-    ids=lambda constants: ",".join(constants),
-)
+@pytest.mark.parametrize("constants", CONSTANTS, ids=",".join)
 def test_constants_at_the_ends_of_their_range(constants: dict[str, int], build: Build) -> None:
     base = cost_model()
     cost = replace(base, constants=replace(base.constants, **constants))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.ops.attention_decode.map_judge import LONGEST, assert_equal, batches, bins_of
+from tests.ops.attention_decode.map_judge import CONSTANTS, LONGEST, assert_equal, batches, bins_of
 from workbench.errors import InvalidArgument
 from workbench.ops import AttentionConfig, build_task_map
 from workbench.ops.attention_decode import upload_plan, write_dense
@@ -72,18 +72,7 @@ def test_the_name_balanced_decides_by_the_cost_model_given(cache: str) -> None:
         assert_equal(task_map, plan_decode(lengths, num_kv_heads=1, num_ctas=132, cost=cost))
 
 
-@pytest.mark.parametrize(
-    "constants",
-    [
-        {"descriptor_ns": 0, "partial_ns": 0, "merge_ns": 0, "merge_chunk_ns": 0},
-        {"descriptor_ns": 2**31 - 1, "merge_ns": 2**31 - 1},
-        {"bytes_per_us": 1},
-        {"bytes_per_us": 2**31 - 1, "sm_elements_per_us": 2**31 - 1},
-        {"sm_bytes_per_us": 1},
-        {"sm_bytes_per_us": 20_000, "merge_chunk_ns": 5_000},
-    ],
-    ids=lambda constants: ",".join(constants),
-)
+@pytest.mark.parametrize("constants", CONSTANTS, ids=",".join)
 def test_constants_at_the_ends_of_their_range(constants: dict[str, int]) -> None:
     base = cost_model()
     cost = replace(base, constants=replace(base.constants, **constants))
