@@ -1,4 +1,4 @@
-"""Capture decode attention with Nsight Compute on this GPU: how long it takes, and records to keep.
+"""Capture decode attention and router GEMM with Nsight Compute on this GPU: how long it takes, and records to keep.
 
     python benchmarks/captures.py STORE [--notebook] [--ten] [--matrix] [--router] [--reports] [--write FILE.json]
 
@@ -7,9 +7,9 @@ Without a choice it does all five:
 --notebook  one configuration from a cell of a notebook, run headless, while the cell watches that the kernel's event
             loop stays free; at most 40 s
 --ten       ten configurations x four metrics, a process each; at most 180 s
---matrix    the six mixes x three policies x three configurations, a process a mix
---router    router GEMM of three models x four numbers of tokens, in one process
---reports   three of them alone, with their reports (.ncu-rep)
+--matrix    the six mixes x three policies x three configurations, a process for two mixes
+--router    router GEMM of three models x four numbers of tokens, ours and cuBLAS in TF32, in one process
+--reports   three calls alone, with their reports (.ncu-rep)
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ from workbench.gpu import driver
 from workbench.ops.attention_decode.config import AttentionShape, default_config, space
 from workbench.workloads import MIXES
 
-VARIANTS = 3
+RUNS = 3
+"""Of what is kept to be compared: without their noise a difference says little."""
+
+VARIANTS: tuple[dict[str, Any], ...] = ({}, {"stages": 6}, {"ctas_per_sm": 2, "stages": 2})
+"""Configurations of the matrix, as what differs from the default: more bytes in flight a CTA, or two CTAs an SM."""
+
 POLICIES = ("balanced", "hpc-ops", "fixed_splits(8)")
 FOUR = (
     "gpu__time_duration.sum",
@@ -43,7 +48,8 @@ FOUR = (
 NOTEBOOK_LIMIT, TEN_LIMIT = 40.0, 180.0
 ROUTERS = ((4096, 192), (6144, 768), (3072, 384))
 TOKENS = (1, 64, 512, 4096)
-WITH_REPORT = ("64x4K", "2x32K+30x4K", "1x128K+31x4K")
+ROUTER_PROVIDERS = ("cuda", "cublas-tf32")
+WITH_REPORT = (("attention_decode", "64x4K"), ("attention_decode", "1x128K+31x4K"), ("router_gemm", "M512-K6144-N768"))
 
 CELL = """
 import asyncio, json, time
@@ -102,23 +108,26 @@ def ten() -> list[Request]:
 def matrix() -> list[Request]:
     """The six mixes under three policies with three configurations."""
     return [
-        request("attention_decode", setting, mix, policy=policy, metrics=("overview", "schedule"))
+        request("attention_decode", setting, mix, policy=policy, metrics=("overview", "schedule"), runs=RUNS)
         for mix in MIXES
         for policy in POLICIES
-        for setting in configurations(VARIANTS)
+        for setting in VARIANTS
     ]
 
 
 def router() -> list[Request]:
     """The router of three models, K and N, at four numbers of tokens."""
     shapes = [f"M{m}-K{k}-N{n}" for k, n in ROUTERS for m in TOKENS]
-    return [request("router_gemm", {}, shape, metrics=("overview", "tensor")) for shape in shapes]
+    return [
+        request("router_gemm", {}, shape, provider=provider, metrics=("overview", "tensor"), runs=RUNS)
+        for provider in ROUTER_PROVIDERS
+        for shape in shapes
+    ]
 
 
 def with_reports() -> list[Request]:
     """Captures to open in Nsight Compute."""
-    names = ("overview", "memory", "tensor", "schedule")
-    return [request("attention_decode", {}, mix, policy="balanced", metrics=names) for mix in WITH_REPORT]
+    return [request(operator, {}, case, metrics=("overview", "memory", "tensor")) for operator, case in WITH_REPORT]
 
 
 def run(what: str, requests: list[Request], store: Path, **options: Any) -> dict[str, Any]:
@@ -175,11 +184,11 @@ def main() -> None:
         "notebook": lambda: one_from_a_notebook(arguments.store.resolve()),
         "ten": lambda: {"limit_s": TEN_LIMIT, **run("ten", ten(), arguments.store, keep_report=False)},
         "router": lambda: run(
-            "router", router(), arguments.store, group=len(ROUTERS) * len(TOKENS), keep_report=False, timeout_s=120
+            "router", router(), arguments.store, group=len(router()), keep_report=False, timeout_s=120
         ),
         "reports": lambda: run("reports", with_reports(), arguments.store),
         "matrix": lambda: run(
-            "matrix", matrix(), arguments.store, group=len(POLICIES) * VARIANTS, keep_report=False, timeout_s=300
+            "matrix", matrix(), arguments.store, group=len(matrix()) // 3, keep_report=False, timeout_s=200
         ),
     }
     failed = []

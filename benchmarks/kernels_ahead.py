@@ -94,15 +94,14 @@ def tuned() -> Iterator[Job]:
 
 def captured() -> Iterator[Job]:
     """Kernels of ``benchmarks/captures.py``: each also with stamps."""
-    from benchmarks.captures import configurations
+    from benchmarks.captures import VARIANTS, configurations
     from workbench.ops.attention_decode import cuda
     from workbench.ops.attention_decode.config import AttentionConfig, AttentionShape, default_config
 
     shape = AttentionShape()
-    for number in (3, 10):
-        for setting in configurations(number):
-            config = AttentionConfig(**{**default_config(shape).to_dict(), **setting})
-            yield from (cuda.job(shape, config, timeline=timeline) for timeline in (False, True))
+    for setting in (*VARIANTS, *configurations(10)):
+        config = AttentionConfig(**{**default_config(shape).to_dict(), **setting})
+        yield from (cuda.job(shape, config, timeline=timeline) for timeline in (False, True))
 
 
 KERNELS: dict[str, Callable[[], Iterable[Job]]] = {

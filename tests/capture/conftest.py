@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -58,7 +58,7 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """ncu is a stand-in, nsight-python the real 0.9.6 where it is installed; all is written below tmp_path."""
     if find_spec("ncu_report") is None:
         pytest.skip("ncu-report is not installed: pip install 'hpc-ops-workbench[ncu-report]'")
@@ -82,7 +82,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         monkeypatch.setenv(name, str(value))
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", None)
-    return made
+    yield made
+    for name in ("kernels", "toy_operator"):  # where they were found would be looked in for nsight-python, too
+        sys.modules.pop(name, None)
 
 
 def look_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

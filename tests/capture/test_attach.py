@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from tests.capture import installed
-from workbench.capture import capture, capture_batch, read_report, request
+from workbench.capture import capture, capture_batch, read_report, register, request
 from workbench.errors import ProfilerUnavailable
 
 METRICS = ("gpu__time_duration.sum", "dram__bytes_read.sum")
@@ -55,6 +55,15 @@ def test_a_group_and_several_kernels(attaching):
     asked = [request(f"kernels:{name}", {"size": 4}, metrics=METRICS) for name in ("scale", "chain")]
     result = capture_batch(asked, group=2).result().check()
     assert [one.metrics["dram__bytes_read.sum"] for one in result.captured] == [4, 12]
+
+
+def test_the_instrumented_build_is_profiled_apart(attaching, monkeypatch):
+    monkeypatch.setattr("workbench.capture.operators._REGISTRY", {})
+    register("toy", "toy_operator:Toy")
+    captured = capture("toy", metrics=(*METRICS, "schedule"), runs=2).result()
+    assert captured.timeline is not None
+    assert captured.metrics["gpu__time_duration.sum"] == 5  # of the plain build
+    assert {kernel.annotation for kernel in read_report(captured.report)} == {"case0"}
 
 
 def test_no_library_to_inject(attaching, monkeypatch, tmp_path):

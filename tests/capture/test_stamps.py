@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.capture.toy_timeline import SMS, timeline
-from workbench.capture import capture, operator_names, register
-from workbench.capture.jobs import JobFolder
-from workbench.capture.results import _agreement
+from workbench.capture import Stamped, capture, operator_names, read_report, register
+from workbench.capture.collect import keep_stamps
+from workbench.capture.jobs import Job, JobFolder
+from workbench.capture.results import PASSES, _agreement
 from workbench.errors import InvalidArgument
 from workbench.measure.busy import ACTIVE, CLOCK
 from workbench.measure.timeline import Timeline
@@ -34,6 +35,22 @@ def test_both_builds_are_profiled_and_the_timeline_is_kept(toy):
     again = Timeline.from_npz(Store().attachment(captured.timeline))
     assert again.makespan_us == timeline().makespan_us == kept.makespan_us
     assert captured.agreement is None  # no GPU said how many SMs it has
+    assert {kernel.annotation for kernel in read_report(captured.report)} == {"case0"}
+    assert toy.profiled == 2  # the builds apart
+
+
+@pytest.mark.parametrize("asked", ["schedule", ("overview", "schedule", "memory")])
+def test_the_instrumented_build_is_profiled_in_one_pass(toy, monkeypatch, asked):
+    seen = []
+    monkeypatch.setattr("workbench.capture.run.Job", lambda **fields: seen.append(fields) or Job(**fields))
+    capture("toy", metrics=asked).result()
+    assert set(seen[0]["stamped_metrics"]) == {*ACTIVE, CLOCK}
+    assert {*ACTIVE, CLOCK} < set(seen[0]["metrics"])
+
+
+def test_a_call_without_an_instrumented_build_is_profiled_once(machine):
+    assert capture("kernels:scale", metrics=(*TWO, "schedule")).result().timeline is None
+    assert machine.profiled == 1
 
 
 def test_without_the_set_only_the_plain_build_runs(toy):
@@ -51,32 +68,47 @@ def test_names_of_operators(toy):
         capture("toy", metrics=TWO, provider="third")
 
 
-def launch(annotation: str, least: float, mean: float, most: float, clock: float, unit: str):
-    metrics = dict(zip(ACTIVE, (least, mean, most), strict=True)) | {CLOCK: clock}
+def launch(annotation: str, least: float, mean: float, most: float, clock: float, unit: str, passes: int = 1):
+    metrics = dict(zip(ACTIVE, (least, mean, most), strict=True)) | {CLOCK: clock, PASSES: passes}
     return {"annotation": annotation, "metrics": metrics, "units": {CLOCK: unit}}
 
 
-@pytest.mark.parametrize(("clock", "unit"), [(2e9, "cycle/second"), (2.0, "cycle/nsecond"), (2.0, "GHz")])
-def test_agreement_is_of_the_stamped_launch(tmp_path, clock, unit):
+@pytest.fixture
+def stamped(tmp_path):
+    """A job of which two calls were stamped; the timeline is of the second."""
     (tmp_path / "timeline-0.npz").write_bytes(timeline().to_npz())
-    launches = [
-        launch("case0", 1, 1, 1, clock, unit),
-        launch("case0-stamped", 4100, 6100, 8100, clock, unit),  # 2 cycles a ns, 50 ns outside of the stamps
-    ]
-    found = _agreement(JobFolder(tmp_path), 0, launches, SMS)
+    folder = JobFolder(tmp_path)
+    folder.write("stamps-0.json", {"makespan_us": 4.0, "makespans_us": [3.0, 4.0], "kept": 1})
+    return folder
+
+
+@pytest.mark.parametrize(("clock", "unit"), [(2e9, "cycle/second"), (2.0, "cycle/nsecond"), (2.0, "GHz")])
+def test_agreement_is_of_the_launch_whose_stamps_were_kept(stamped, clock, unit):
+    near = launch("case0-stamped", 4100, 6100, 8100, clock, unit)  # 2 cycles a ns, 50 ns outside of the stamps
+    far = launch("case0-stamped", 8100, 8100, 8100, clock, unit)
+    plain = launch("case0", 1, 1, 1, clock, unit)
+    found = _agreement(stamped, 0, [plain, far, near], SMS)
     assert found["agrees"]
     assert found["outside_ns"] == pytest.approx(50)
     assert found["stamped"] == {"least_ns": 2000, "mean_ns": 3000, "most_ns": 4000}
     assert found["counted"] == pytest.approx({"least_ns": 2050, "mean_ns": 3050, "most_ns": 4050})
-    far = _agreement(JobFolder(tmp_path), 0, [launch("case0-stamped", 8100, 8100, 8100, clock, unit)], SMS)
-    assert not far["agrees"]
+    assert not _agreement(stamped, 0, [plain, near, far], SMS)["agrees"]
 
 
-def test_nothing_to_compare(tmp_path):
-    (tmp_path / "timeline-0.npz").write_bytes(timeline().to_npz())
+def test_nothing_to_compare(stamped):
+    one = launch("case0-stamped", 1, 2, 3, 2e9, "cycle/second")
+    assert _agreement(stamped, 0, [one, one], SMS)
+    assert _agreement(stamped, 0, [launch("case0", 1, 2, 3, 2e9, "cycle/second")], SMS) == {}
+    assert _agreement(stamped, 0, [one], SMS) == {}  # another launch's stamps, for all one can tell
+    assert _agreement(stamped, 1, [one, one], SMS) == {}
+    assert _agreement(stamped, 0, [one, one], None) == {}
+    assert _agreement(stamped, 0, [one, {**one, "units": {CLOCK: "furlong"}}], SMS) == {}
+    replayed = launch("case0-stamped", 1, 2, 3, 2e9, "cycle/second", passes=9)
+    assert _agreement(stamped, 0, [one, replayed], SMS) == {}
+
+
+def test_the_stamps_kept_are_of_the_median_call(tmp_path):
     folder = JobFolder(tmp_path)
-    stamped = launch("case0-stamped", 1, 2, 3, 2e9, "cycle/second")
-    assert _agreement(folder, 0, [launch("case0", 1, 2, 3, 2e9, "cycle/second")], SMS) == {}
-    assert _agreement(folder, 1, [stamped], SMS) == {}
-    assert _agreement(folder, 0, [stamped], None) == {}
-    assert _agreement(folder, 0, [{**stamped, "units": {CLOCK: "furlong"}}], SMS) == {}
+    keep_stamps(folder, 0, [Stamped(bytes([at]), makespan) for at, makespan in enumerate((5.0, 3.0, 4.0))])
+    assert (tmp_path / "timeline-0.npz").read_bytes() == bytes([2])
+    assert folder.read("stamps-0.json") == {"makespan_us": 4.0, "makespans_us": [5.0, 3.0, 4.0], "kept": 2}

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.measure.synthetic import stamps_of
 from workbench.errors import InvalidArgument
-from workbench.measure.busy import METRICS, ActiveTime, compare_busy, read_counters
+from workbench.measure.busy import METRICS, ActiveTime, BusyComparison, compare_busy, read_counters
 from workbench.measure.timeline import Timeline
 from workbench.schedule import cost_model, plan_decode
 
@@ -78,9 +80,27 @@ def test_time_outside_the_stamps_is_told_apart_from_a_wrong_clock(timeline):
     assert not same.agrees
     assert same.outside_ns == pytest.approx(2_000)
     assert same.worst_inside < 0.001
+    assert same.agrees_inside
+    assert "besides 2.00 \u00b5s" in same.verdict
     wrong = compare_busy(timeline, counted(timeline, scale=1.3), sms=132)
     assert not wrong.agrees
     assert wrong.worst_inside > 0.02
+    short = compare_busy(timeline, counted(timeline, outside=-2_000), sms=132)
+    assert short.worst_inside < 0.001
+    assert not short.agrees_inside  # no warp stamps before it is there
+    assert "do not agree" in short.verdict
+
+
+def test_plain_data_and_back(timeline):
+    compared = compare_busy(timeline, counted(timeline, outside=500), sms=132)
+    assert BusyComparison.from_dict(compared.to_dict()) == compared
+
+
+@pytest.mark.parametrize("damage", [{"worst": "much"}, {"worst": math.nan}, {"counted": 3}, {"stamped": {}}])
+def test_what_is_no_comparison_is_refused(timeline, damage):
+    said = compare_busy(timeline, counted(timeline), sms=132).to_dict() | damage
+    with pytest.raises(InvalidArgument, match="set schedule"):
+        BusyComparison.from_dict(said)
 
 
 def test_an_sm_without_work_was_busy_for_nothing():

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from tests.notebooks.execute import load, run, shown
 from tests.widgets.profiles.samples import H200, fill, nsight, reduced
+from workbench.capture import find_tools
+from workbench.errors import WorkbenchError
 from workbench.records import Store
 from workbench.widgets.profiles.captures import read_captures
 from workbench.widgets.profiles.counters import IMBALANCE, figure
@@ -135,3 +138,23 @@ def test_where_there_is_a_gpu_it_captures(own: Store, tmp_path: Path, forbidden:
         assert facts["asked"] == [True] * 3
         assert "3 captures, 0 of them recorded before" in shown(notebook, "capture")
         assert facts["counted"] == 3
+
+
+@pytest.mark.gpu
+def test_live(own: Store, tmp_path: Path) -> None:
+    """On a GPU whose counters may be read, all that is shown is of captures made here and now."""
+    try:
+        find_tools()
+    except WorkbenchError as error:
+        pytest.skip(str(error))
+    notebook = load(NAME)
+    facts = run(notebook, tmp_path, replace=setup(notebook, ""), then=FACTS)
+    nbformat.write(notebook, tmp_path / "live.ipynb")  # to be looked at
+    if "Going on without counters" in shown(notebook, "capture"):
+        pytest.skip("counters are for administrators only here")
+    assert facts["picked"] == ["balanced", "hpc-ops", "fixed_splits(8)"]
+    assert (facts["captures"], facts["counted"]) == (3, 3)
+    assert "3 captures, 0 of them recorded before" in shown(notebook, "capture")
+    by_policy = dict(zip(facts["picked"], facts["balance"], strict=True))
+    assert by_policy["fixed_splits(8)"] > by_policy["balanced"] + 10  # its last SM ends far behind the mean
+    assert shown(notebook, "stamps").count("busy us of an SM") == 3

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from importlib.metadata import version
@@ -102,76 +103,111 @@ def prepare(folder: JobFolder, job: Job, index: int, seed: int | None = None) ->
         "configuration": configuration,
         "source_digest": digest,
         "environment": surroundings(),
+        "instrumented": prepared.instrumented is not None,
     }
     folder.write(f"case-{index}.json", said)
     return prepared
 
 
-def made_ready(folder: JobFolder, job: Job, index: int) -> tuple[Prepared, Instrumented | None]:
-    """One case made ready, with its instrumented build where it has one and that is asked for; both warmed up."""
-    prepared = prepare(folder, job, index)
-    if not job.timeline or prepared.instrumented is None:
-        return prepared, None
+def instrument(folder: JobFolder, prepared: Prepared) -> Instrumented | None:
+    """The instrumented build of a case, warmed up; None where it has none."""
+    if prepared.instrumented is None:
+        return None
     with work(folder):
-        instrumented = prepared.instrumented()
-        instrumented.call()
+        build = prepared.instrumented()
+        build.call()
         synchronise()
-    return prepared, instrumented
+    return build
 
 
 def keep_stamps(folder: JobFolder, index: int, calls: Sequence[Stamped]) -> None:
-    """Write the call of median makespan to the folder, whole or not at all."""
+    """Write the call of median makespan to the folder, whole or not at all, and which of the calls it is."""
     makespans = [one.makespan_us for one in calls]
-    kept = calls[makespans.index(median_low(makespans))]
+    kept = makespans.index(median_low(makespans))
     unfinished = folder.path / f".timeline-{index}"
-    unfinished.write_bytes(kept.content)
+    unfinished.write_bytes(calls[kept].content)
     unfinished.replace(folder.path / f"timeline-{index}.npz")
-    folder.write(f"stamps-{index}.json", {"makespan_us": kept.makespan_us, "makespans_us": makespans})
+    said = {"makespan_us": makespans[kept], "makespans_us": makespans, "kept": kept}
+    folder.write(f"stamps-{index}.json", said)
 
 
 def with_counters(folder: JobFolder, job: Job) -> None:
-    """Profile all cases by nsight-python and write ``result.json``."""
+    """Profile all cases by nsight-python and write ``result.json``.
+
+    Instrumented builds are profiled apart, with counters of one pass: Nsight Compute repeats a launch for each pass, so
+    stamps are of the last pass, and other counters than its own would be of another launch.
+    """
     import nsight
 
-    ready: dict[int, tuple[Prepared, Instrumented | None]] = {}
+    total = len(job.requests)
+    cases: dict[int, Prepared] = {}
+    builds: dict[int, Instrumented | None] = {}
+    stamps: dict[int, list[Stamped]] = defaultdict(list)
+
+    def case(index: int) -> Prepared:
+        if index not in cases:
+            cases[index] = prepare(folder, job, index)
+        return cases[index]
 
     def profiled() -> None:
-        for index in range(len(job.requests)):
-            if index not in ready:
-                ready[index] = made_ready(folder, job, index)
-            prepared, instrumented = ready[index]
-            folder.report_progress("profiling", index, len(job.requests))
+        for index in range(total):
+            prepared = case(index)
+            folder.report_progress("profiling", index, total)
             with work(folder):
                 with nsight.annotate(ANNOTATION.format(index)):
                     prepared.call()
                 synchronise()
-            if instrumented is not None:
-                with work(folder), nsight.annotate(STAMPED.format(index)):
-                    instrumented.call()
-                keep_stamps(folder, index, [instrumented.read()])
 
-    folder.report_progress("starting ncu", 0, len(job.requests))
+    def stamped() -> None:
+        for index in range(total):
+            if index not in builds:
+                builds[index] = instrument(folder, case(index))
+            if (build := builds[index]) is None:
+                continue
+            folder.report_progress("profiling the instrumented build", index, total)
+            with work(folder):
+                with nsight.annotate(STAMPED.format(index)):
+                    build.call()
+                stamps[index].append(build.read())
+            keep_stamps(folder, index, stamps[index])
+
+    folder.report_progress("starting ncu", 0, total)
+    plain = _profile(nsight, folder, profiled, job.metrics, job.runs)
+    found = [plain]
+    if job.timeline and any(folder.needed(f"case-{index}.json")["instrumented"] for index in range(total)):
+        folder.report_progress("starting ncu for the instrumented build", 0, total)
+        found.append(_profile(nsight, folder, stamped, job.stamped_metrics, job.runs))
+    if plain is None:  # a process under ncu that has nothing to profile
+        return
+    folder.report_progress("reading", total, total)
+    from workbench.capture.report_file import read_report
+
+    reports = [folder.path / one[1] for one in found if one is not None]
+    kernels = [vars(kernel) for report in reports for kernel in read_report(report)]
+    rows, report = plain
+    said = {"rows": rows, "kernels": kernels, "report": report, "nsight": version("nsight-python")}
+    folder.write("result.json", said)
+
+
+def _profile(
+    nsight: Any, folder: JobFolder, function: Callable[[], None], metrics: tuple[str, ...], runs: int
+) -> tuple[list[dict[str, Any]], str] | None:
+    """Rows and name of the report of a profiled function; None in a process under ncu that is to profile another."""
     kernel: Callable[..., Any] = nsight.analyze.kernel(
-        runs=job.runs,
-        metrics=list(job.metrics),
-        combine_kernel_metrics=combination(job.metrics),
+        runs=runs,
+        metrics=list(metrics),
+        combine_kernel_metrics=combination(metrics),
         thermal_mode="off",
         output_prefix=str(folder.path / PREFIX),
         **quiet(nsight),
     )
-    results = kernel(profiled)()
-    if results is None:  # this was the process under ncu, and not the call to profile
-        return
-    folder.report_progress("reading", len(job.requests), len(job.requests))
-    from workbench.capture.report_file import read_report
-
-    report = folder.path / f"{PREFIX}ncu-output-{profiled.__name__}-0.ncu-rep"
-    kernels = [vars(kernel) for kernel in read_report(report)]
+    results = kernel(function)()
+    if results is None:
+        return None
     rows = [
         {name: _plain(value) for name, value in row.items()} for row in results.to_dataframe().to_dict(orient="records")
     ]
-    nsight_version = version("nsight-python")
-    folder.write("result.json", {"rows": rows, "kernels": kernels, "report": report.name, "nsight": nsight_version})
+    return rows, f"{PREFIX}ncu-output-{function.__name__}-0.ncu-rep"
 
 
 def quiet(nsight: Any) -> dict[str, Any]:

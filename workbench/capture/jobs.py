@@ -6,7 +6,7 @@ capture_job.py      the script that reads it, found beside itself: nsight-python
                     command line without quotes, so a space in an argument would break it
 progress.jsonl      stages as they begin
 log.txt             everything that was printed
-case-<n>.json       what the n-th case turned out to be; timeline-<n>.npz beside it
+case-<n>.json       what the n-th case turned out to be; timeline-<n>.npz and stamps-<n>.json beside it
 result.json         the counters, written whole or not at all
 failure.json        the first error, likewise
 calling             there while the captured call runs, and after it where that ended the process
@@ -52,6 +52,8 @@ class Job(BaseModel):
     requests: tuple[Request, ...]
     metrics: tuple[str, ...]
     """Those that the installed Nsight Compute knows."""
+    stamped_metrics: tuple[str, ...] = ()
+    """Those of them that instrumented builds are profiled with."""
     runs: int
     counters: bool
     timeline: bool

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from workbench.capture.collect import keep_stamps, made_ready, prepare, synchronise
+from workbench.capture.collect import instrument, keep_stamps, prepare, synchronise
 from workbench.capture.jobs import Job, JobFolder
 from workbench.capture.operators import Instrumented, Prepared, Stamped
 
@@ -28,10 +28,10 @@ def without_counters(folder: JobFolder, job: Job) -> None:
     """Time all cases, list their kernels, and write ``result.json``."""
     rows = []
     for index in range(len(job.requests)):
-        first, instrumented = made_ready(folder, job, index)
-        if instrumented is not None:
+        first = prepare(folder, job, index)
+        if job.timeline and (build := instrument(folder, first)) is not None:
             folder.report_progress("stamping", index, len(job.requests))
-            keep_stamps(folder, index, [_stamped(instrumented) for _ in range(STAMPED_CALLS)])
+            keep_stamps(folder, index, [_stamped(build) for _ in range(STAMPED_CALLS)])
         folder.report_progress("timing", index, len(job.requests))
         sets = 1 if first.bytes_read is None else max(2, min(MOST_SETS, -(-CACHE_BYTES // max(first.bytes_read, 1))))
         seed = job.requests[index].seed
@@ -50,13 +50,13 @@ def _timed(calls: list[Callable[[], object]], runs: int) -> dict[str, Any]:
     return {"samples_us": timing.samples_us, "median_us": timing.median_us, "low_us": low, "high_us": high}
 
 
-def _stamped(instrumented: Instrumented) -> Stamped:
+def _stamped(build: Instrumented) -> Stamped:
     import torch
 
     torch.empty(SCRUB_BYTES, dtype=torch.uint8, device="cuda").zero_()
     synchronise()
-    instrumented.call()
-    return instrumented.read()
+    build.call()
+    return build.read()
 
 
 def kernels_of(prepared: Prepared) -> list[dict[str, Any]]:

@@ -36,6 +36,9 @@ REDUCED_METHOD = (
 PROFILED_STAMPS = "Stamps of the instrumented kernel, in the launch that Nsight Compute profiled"
 ALONE_STAMPS = "Stamps of the instrumented kernel, calls launched alone on scrubbed caches; that of median makespan"
 
+PASSES = "profiler__replayer_passes"
+"""How often Nsight Compute repeated a launch; the stamps that are left are of the last time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Captured:
@@ -69,11 +72,9 @@ class Captured:
     @property
     def agreement(self) -> BusyComparison | None:
         """Busy time of SMs by counters and by stamps of one launch of the instrumented kernel, where taken."""
-        found: dict[str, Any] = dict(self.record.agreement) if isinstance(self.record, NsightRecord) else {}
-        if not found:
+        if not isinstance(self.record, NsightRecord) or not self.record.agreement:
             return None
-        counted, stamped = (ActiveTime(**found[name]) for name in ("counted", "stamped"))
-        return BusyComparison(counted, stamped, found["outside_ns"], found["worst"], found["worst_inside"])
+        return BusyComparison.from_dict(self.record.agreement)
 
     @property
     def report(self) -> Path | None:
@@ -217,14 +218,16 @@ def _timing(request: Request, row: dict[str, Any], common: dict[str, Any]) -> Ti
 
 
 def _agreement(folder: JobFolder, index: int, launches: Sequence[dict[str, Any]], sms: int | None) -> dict[str, Any]:
-    """Counters of the instrumented launch beside its own stamps; empty where there are none of either."""
-    file = folder.path / f"timeline-{index}.npz"
+    """Counters of an instrumented launch beside its own stamps; empty where not both are of one and the same launch."""
+    file, said = folder.path / f"timeline-{index}.npz", folder.read(f"stamps-{index}.json")
     profiled = [launch for launch in launches if launch["annotation"] == STAMPED.format(index)]
-    if not profiled or not file.is_file() or sms is None:
+    if said is None or not file.is_file() or sms is None or len(profiled) != len(said["makespans_us"]):
         return {}
-    last = profiled[-1]  # whose stamps were kept
-    clock, unit = last["metrics"].get(CLOCK), last["units"].get(CLOCK, "cycle/second").lower()
-    cycles = [last["metrics"].get(name) for name in ACTIVE]
+    launch = profiled[said["kept"]]
+    if launch["metrics"].get(PASSES, 1) != 1:
+        return {}
+    clock, unit = launch["metrics"].get(CLOCK), launch["units"].get(CLOCK, "cycle/second").lower()
+    cycles = [launch["metrics"].get(name) for name in ACTIVE]
     if not clock or None in cycles or unit not in CLOCK_UNITS:
         return {}
     active = ActiveTime(*(value / (clock * CLOCK_UNITS[unit]) * 1e9 for value in cycles))

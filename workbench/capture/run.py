@@ -17,6 +17,7 @@ from workbench.capture.results import Captured, store_results
 from workbench.capture.tools import Tools, find_tools
 from workbench.errors import CaptureError, NoGpu, NothingProfiled, ReportDamaged, UnknownMetric, WorkbenchError
 from workbench.gpu import driver
+from workbench.measure.busy import METRICS as ONE_PASS
 from workbench.records import Store
 
 TIMEOUT_SECONDS = 180.0
@@ -73,11 +74,17 @@ def run_group(
         raise NoGpu(f"{what}: {problem} Event timing and the in-kernel timeline need a GPU here.")
     progressed("looking for ncu and its metrics", 0, len(requests))
     tools = find_tools(settings.python) if first.counters else None
-    usable, dropped = _metrics(first, tools)
+    usable, dropped = _known(first.metrics, tools)
+    if not usable and tools:
+        raise UnknownMetric(
+            f"ncu {tools.ncu_version} knows none of {', '.join(dropped)} on this GPU. `ncu --query-metrics` lists what "
+            "it knows."
+        )
     notes = (f"not known to ncu {tools.ncu_version}: {', '.join(dropped)}",) if tools and dropped else ()
     job = Job(
         requests=tuple(requests),
         metrics=usable,
+        stamped_metrics=_known(ONE_PASS, tools)[0] or usable[:1],
         runs=first.runs,
         counters=first.counters,
         timeline=first.timeline,
@@ -107,21 +114,13 @@ def run_group(
         )
 
 
-def _metrics(request: Request, tools: Tools | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _known(metrics: Sequence[str], tools: Tools | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Metrics to ask for and metrics that the installed ncu does not know."""
-    if tools is None:
-        return request.metrics, ()
     capability = driver.device().compute_capability if driver.probe().problem is None else _HOPPER
     chip = CHIPS.get(capability)
-    if chip is None:  # nothing to check against: ncu itself will say
-        return request.metrics, ()
-    usable, dropped = keep_known(request.metrics, known_metrics(tools.ncu, tools.ncu_version, chip))
-    if not usable:
-        raise UnknownMetric(
-            f"ncu {tools.ncu_version} knows none of {', '.join(dropped)} on {chip}. `ncu --query-metrics` lists what "
-            f"it knows."
-        )
-    return usable, dropped
+    if tools is None or chip is None:  # nothing is asked, or nothing to check against: ncu itself will say
+        return tuple(metrics), ()
+    return keep_known(metrics, known_metrics(tools.ncu, tools.ncu_version, chip))
 
 
 def _failure(what: str, folder: JobFolder, status: int) -> WorkbenchError:

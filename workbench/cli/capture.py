@@ -240,8 +240,8 @@ def _table(captured: Captured) -> None:
     else:
         console.print(f"{captured.record.model_dump()['median_us']:.2f} us a call", highlight=False)
     console.print(captured.record.method or "", style="dim", markup=False, highlight=False)
-    if captured.agreement:
-        console.print(str(captured.agreement), markup=False, highlight=False)
+    if (agreement := captured.agreement) is not None:
+        console.print(f"{agreement.verdict}\n{agreement}", markup=False, highlight=False)
     console.print(f"{captured.path} ({captured.seconds:.1f} s)", markup=False, highlight=False)
     if captured.report:
         console.print(f"Open it with: ncu-ui {captured.report}", markup=False, highlight=False)

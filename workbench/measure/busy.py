@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -127,6 +129,25 @@ class BusyComparison:
         """Whether the two differ by at most 5 % as they are."""
         return self.worst <= TOLERANCE
 
+    @property
+    def agrees_inside(self) -> bool:
+        """Whether they differ by at most 5 % besides a time that each SM spends outside of the stamps."""
+        return self.outside_ns >= 0 and self.worst_inside <= TOLERANCE
+
+    @property
+    def verdict(self) -> str:
+        """Whether they agree, in a sentence."""
+        apart = f"{100 * self.worst:.1f} % of the most active SM"
+        besides = f"{100 * self.worst_inside:.1f} % besides {self.outside_ns / 1e3:.2f} \u00b5s outside of the stamps"
+        if self.agrees:
+            return f"Counters and stamps of one launch agree within {apart}."
+        if self.agrees_inside:
+            return (
+                f"Counters and stamps of one launch agree within {besides}, in which CTAs start and exit; as they "
+                f"stand they are {apart} apart."
+            )
+        return f"Counters and stamps of one launch do not agree: they are {apart} apart, {besides}."
+
     def __str__(self) -> str:
         pairs = [
             f"{name} {counted / 1e3:.2f} by counters, {stamped / 1e3:.2f} by stamps"
@@ -142,6 +163,32 @@ class BusyComparison:
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {**asdict(self), "agrees": self.agrees}
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> BusyComparison:
+        """The comparison that `to_dict` made plain.
+
+        Raises
+        ------
+        InvalidArgument
+            A number is missing or is none.
+        """
+        try:
+            counted, stamped = (
+                ActiveTime(*(_finite(said[part][name]) for name in ("least_ns", "mean_ns", "most_ns")))
+                for part in ("counted", "stamped")
+            )
+            return cls(counted, stamped, *(_finite(said[name]) for name in ("outside_ns", "worst", "worst_inside")))
+        except (KeyError, TypeError) as error:
+            raise InvalidArgument(
+                f"no comparison of counters and stamps: {error!r} in {said!r:.200}. Capture with the set schedule."
+            ) from None
+
+
+def _finite(value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise TypeError(f"{value!r} is no finite number")
 
 
 def compare_busy(timeline: Timeline, counted: ActiveTime, *, sms: int) -> BusyComparison:

@@ -10,7 +10,7 @@ from pathlib import Path
 def launch(name, **counters):
     """What a kernel launch is here; the job's progress tells whether a range was open."""
     stage = json.loads(Path("progress.jsonl").read_text().splitlines()[-1])
-    annotation = f"case{stage['done']}" if stage["stage"] == "profiling" else None
+    annotation = f"case{stage['done']}" if stage["stage"].startswith("profiling") else None
     if annotation and name == "stamped":
         annotation += "-stamped"
     with Path("launches.jsonl").open("a") as file:

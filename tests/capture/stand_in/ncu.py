@@ -78,6 +78,7 @@ def write(words, behaviour):
         for one in seen
         if one["annotation"]
     ]
+    Path("launches.jsonl").unlink(missing_ok=True)  # the job may profile another function in another run
     if not launches:
         names = "\n".join(f"{i + 1}. {one['name']}" for i, one in enumerate(seen))
         log.write_text(f"==WARNING== No kernels were profiled.\nAvailable Kernels:\n{names}\n")

@@ -8,6 +8,7 @@ import pytest
 from tests.widgets.profiles.samples import H200, environment, nsight, observed, reduced, workload
 from workbench.errors import InvalidArgument
 from workbench.measure.attention_case import AttentionCase
+from workbench.measure.busy import BusyComparison
 from workbench.measure.timeline import Timeline
 from workbench.records import Workload
 from workbench.schedule import cost_model, plan_decode
@@ -62,15 +63,15 @@ def test_busy_sms_are_the_stamps_and_the_guides_the_counters(stamped):
     busy = timeline.by_sm()["busy_ns"].max() / 1e3
     tick, words = found.busy.y_ticks[-1]
     assert heights[0] / tick == pytest.approx(busy / float(words), rel=1e-6)
-    assert "agree: within" in found.words
+    assert BusyComparison.from_dict(capture.record.agreement).verdict in found.words
 
 
 def test_disagreement_is_said(stamped):
     store, _ = stamped
     capture = only(store)
-    said = dict(capture.record.agreement) | {"worst": 0.2}
+    said = dict(capture.record.agreement) | {"worst": 0.2, "worst_inside": 0.1}
     changed = type(capture)(capture.path, capture.record.model_copy(update={"agreement": said}))
-    assert "do not agree: within 20 %" in beside(store, changed).words
+    assert "do not agree: they are 20.0 % of the most active SM apart, 10.0 % besides" in beside(store, changed).words
 
 
 @pytest.mark.parametrize("said", [{}, {"counted": 3, "worst": 0.1}, {"counted": {"least_ns": "x"}, "worst": 0.1}])

@@ -6,8 +6,7 @@ configuration. Where there is none, the plan is made anew from the record's work
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,11 @@ import numpy.typing as npt
 
 from workbench import devices
 from workbench.errors import InvalidArgument, WorkbenchError
-from workbench.measure.busy import ACTIVE, CLOCK, TOLERANCE, ActiveTime
+from workbench.measure.busy import ACTIVE, CLOCK, ActiveTime, BusyComparison
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_records import read_timeline
 from workbench.records import NsightRecord, Store, TimelineRecord
 from workbench.schedule import CostModel, DecodePlan, cost_model, plan_decode
-from workbench.widgets import text
 from workbench.widgets.colours import request_classes
 from workbench.widgets.profiles.captures import Capture
 from workbench.widgets.profiles.chart import Axis, Chart, Line
@@ -200,27 +198,15 @@ def _counted(capture: Capture) -> tuple[ActiveTime | None, str]:
     record = capture.record
     if not isinstance(record, NsightRecord):
         return None, "Reduced record: there are no counters to set beside the stamps."
-    found = _agreement(record.agreement)
-    if found is not None:
-        active, worst = found
-        agree = "agree" if worst <= TOLERANCE else "do not agree"
-        return active, f"Counters and stamps of one launch {agree}: within {text.percent(worst)} of the most active SM."
+    with contextlib.suppress(InvalidArgument):  # not taken, or by another version: then there are two launches
+        found = BusyComparison.from_dict(record.agreement)
+        return found.counted, found.verdict
     clock = capture.readings.get(CLOCK)
     cycles = [capture.readings.get(name) for name in ACTIVE]
     if clock is None or clock.unit != "cycle/second" or clock.value <= 0 or any(one is None for one in cycles):
         return None, "The counters are cycles without their clock; the set schedule counts both."
     active = ActiveTime(*(one.value / clock.value * 1e9 for one in cycles if one is not None))
     return active, "Counters are of the plain kernel, stamps of the instrumented one: two launches."
-
-
-def _agreement(said: Mapping[str, Any]) -> tuple[ActiveTime, float] | None:
-    counted, worst = said.get("counted"), said.get("worst")
-    if not isinstance(counted, Mapping) or not isinstance(worst, (int, float)):
-        return None
-    times = [counted.get(name) for name in ("least_ns", "mean_ns", "most_ns")]
-    if not all(isinstance(one, (int, float)) and math.isfinite(one) for one in times):
-        return None
-    return ActiveTime(*(float(str(one)) for one in times)), float(worst)
 
 
 def busy_chart(timeline: Timeline, counted: ActiveTime | None, capture: Capture) -> Chart:
