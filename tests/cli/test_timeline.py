@@ -10,6 +10,7 @@ from workbench.gpu.driver import probe
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_records import timeline_record
 from workbench.records import Environment, Store, TimingRecord, Workload
+from workbench.records.methods import PROFILED_STAMPS
 from workbench.schedule import cost_model, plan_decode, resolve
 
 needs_no_gpu = pytest.mark.skipif(not probe().problem, reason="with a GPU the command measures")
@@ -17,22 +18,21 @@ COST = cost_model()
 CONFIG = {"early_map": True, "ctas_per_sm": 1, "tile": 64}
 
 
-def add(store, policy, *, case="2x8K+6x1K", lengths=(8192,) * 2 + (1024,) * 6, day=2, noise=0.0):
+def add(store, policy, *, case="2x8K+6x1K", lengths=(8192,) * 2 + (1024,) * 6, day=2, noise=0.0, method=None):
     plan = plan_decode(list(lengths), num_kv_heads=1, num_ctas=132, policy=resolve(policy, COST))
     timeline = Timeline.from_stamps(plan, stamps_of(plan, COST, noise=noise, seed=day))
-    store.add(
-        *timeline_record(
-            timeline,
-            environment=Environment(gpu="NVIDIA H200", date=datetime.date(2026, 1, day), sms=132),
-            case=case,
-            cache="fp8",
-            parameters={"num_kv_heads": 1},
-            configuration=CONFIG,
-            makespans_us=(timeline.makespan_us,),
-            call_us=(COST.constants.launch_ns + plan.spans(COST).makespan_ns) / 1e3,
-            source_digest="a" * 64,
-        )
+    record, content = timeline_record(
+        timeline,
+        environment=Environment(gpu="NVIDIA H200", date=datetime.date(2026, 1, day), sms=132),
+        case=case,
+        cache="fp8",
+        parameters={"num_kv_heads": 1},
+        configuration=CONFIG,
+        makespans_us=(timeline.makespan_us,),
+        call_us=(COST.constants.launch_ns + plan.spans(COST).makespan_ns) / 1e3,
+        source_digest="a" * 64,
     )
+    store.add(record if method is None else record.model_copy(update={"method": method}), content)
     return timeline
 
 
@@ -54,6 +54,19 @@ def test_without_a_gpu_the_newest_recorded_timelines_are_shown_as_such(run, stor
     events = json.loads((tmp_path / "a.trace.json").read_text())["traceEvents"]
     names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert names == {f"{p} ({how})" for p in ("balanced", "hpc-ops") for how in ("measured", "predicted")}
+
+
+@needs_no_gpu
+def test_a_launch_alone_is_shown_where_there_is_nothing_else(run, store, tmp_path):
+    alone = add(store, "balanced", noise=0.2, day=3, method=PROFILED_STAMPS)
+    words = ("timeline", "2x8K+6x1K", "--policy", "balanced", "--store", tmp_path / "store")
+    said = run(*words).out
+    assert "recorded (NVIDIA H200, 2026-01-03), one launch alone" in said
+    assert f"{alone.makespan_us:,.2f}" in said
+    calls = add(store, "balanced", day=1)
+    said = run(*words).out
+    assert "alone" not in said
+    assert f"{calls.makespan_us:,.2f}" in said
 
 
 @needs_no_gpu
@@ -157,7 +170,7 @@ def test_fit_counts_what_it_leaves_out_and_names_it_when_asked(run):
     for cache, records in left_out.items():
         for reason in {record.reason for record in records}:
             count = sum(record.reason == reason for record in records)
-            assert f"Left out {count} {cache} records: {reason}\n" in done.err
+            assert f"Left out {count:,} {cache} records: {reason}\n" in done.err
     assert len(done.err.splitlines()) < 12
     named = run("fit", paths.data_dir("profiles"), "--verbose")
     assert named.out == done.out

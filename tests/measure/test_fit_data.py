@@ -16,6 +16,7 @@ from workbench.measure.fit_file import document, to_text
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_records import timeline_record
 from workbench.records import Environment, Store, TimingRecord, Workload
+from workbench.records.methods import PROFILED_STAMPS
 from workbench.schedule import CostConstants, cost_model, fitted, plan_decode
 from workbench.schedule.costs import constants
 
@@ -102,6 +103,14 @@ def test_what_is_left_out_says_why(store, record, reason):
     found, (said,) = observations(store, COST)
     assert found == []
     assert reason in said.reason
+
+
+def test_a_launch_by_itself_is_left_out(store):
+    record, content = stamped()
+    store.add(record.model_copy(update={"method": PROFILED_STAMPS}), content)
+    found, (said,) = observations(store, COST)
+    assert found == []
+    assert "one launch by itself" in said.reason
 
 
 def test_other_gpus_caches_and_providers_are_not_looked_at(store):

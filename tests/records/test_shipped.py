@@ -10,9 +10,12 @@ from types import ModuleType
 import pytest
 
 from workbench import paths
+from workbench.capture import read_report
 from workbench.errors import InvalidArgument
+from workbench.measure.busy import BusyComparison, stamped_busy
 from workbench.measure.timeline_records import read_timeline
-from workbench.records import Store
+from workbench.records import Store, is_alone
+from workbench.records.layout import attachment_location
 from workbench.schedule import plan_decode
 from workbench.workloads import MIXES, workload
 
@@ -89,8 +92,51 @@ def test_timelines_of_each_case_are_of_one_kernel_and_of_the_plans_they_name(shi
         assert timeline.makespan_us == record.makespan_us
         assert timeline.plan.lengths.tolist() == workload(case).tolist()
         if record.policy != "balanced":  # which decides by a cost model that may change
-            again = plan_decode(workload(case), num_kv_heads=1, num_ctas=132, policy=record.policy)
+            ctas = 132 * record.configuration["ctas_per_sm"]
+            again = plan_decode(workload(case), num_kv_heads=1, num_ctas=ctas, policy=record.policy)
             assert again.to_json() == timeline.plan.to_json()
+
+
+@pytest.mark.parametrize("case", MIXES)
+def test_each_case_was_captured_under_dynamic_and_static_maps(shipped, case):
+    """Counters with the noise of their runs, three configurations a policy, beside the stamps of a launch of each."""
+    captured = [
+        (path, record)
+        for path, record in shipped.records(operator="attention_decode", kind="nsight", case=case)
+        if record.runs >= 3
+    ]
+    made = {(record.policy, json.dumps(record.configuration, sort_keys=True)) for _, record in captured}
+    assert {policy for policy, _ in made} == {"balanced", "hpc-ops", "fixed_splits(8)"}
+    assert len(made) == len(captured) == 9
+    for path, record in captured:
+        assert record.deviations["gpu__time_duration.sum"] > 0
+        compared = BusyComparison.from_dict(record.agreement)
+        stamps = [
+            read_timeline(shipped, other)
+            for other in sorted(path.parent.glob("timeline-*.json"))
+            if is_alone(shipped.read(other).method)
+        ]
+        assert [stamped_busy(timeline, sms=132) for _, timeline in stamps] == [compared.stamped]
+        assert stamps[0][0].source_digest == record.source_digest
+
+
+def test_the_router_of_three_models_was_captured_beside_cublas(shipped):
+    captured = list(shipped.records(operator="router_gemm", kind="nsight"))
+    for provider in ("cuda", "cublas-tf32"):
+        shapes = {(one.workload.k, one.workload.n, one.workload.m) for _, one in captured if one.provider == provider}
+        assert shapes == {(k, n, m) for k, n in ((4096, 192), (6144, 768), (3072, 384)) for m in (1, 64, 512, 4096)}
+
+
+def test_reports_are_small_and_say_what_their_records_say(shipped):
+    kept = [(path, record) for path, record in shipped.records(kind="nsight") if record.attachment is not None]
+    assert {record.operator for _, record in kept} == {"attention_decode", "router_gemm"}
+    sizes = [len(shipped.attachment(path)) for path, _ in kept]
+    assert max(sizes) <= 1 << 20
+    assert sum(sizes) <= 10 << 20
+    pytest.importorskip("ncu_report")
+    for path, record in kept:
+        (launch,) = read_report(path.with_name(attachment_location(record, record.attachment).name))
+        assert {name: launch.metrics[name] for name in record.metrics} == record.metrics
 
 
 def test_reference_records_are_those_of_the_reference_data(shipped, reference_data, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from workbench import ScheduleExplorer, devices
 from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.measure.timeline import Timeline
 from workbench.records import Attachment, Environment, Store, TimelineRecord, Workload, pack_arrays
+from workbench.records.methods import ALONE_STAMPS, PROFILED_STAMPS
 from workbench.schedule import cost_model, plan_decode
 from workbench.widgets.schedule.session import Session
 from workbench.widgets.schedule.timeline_menu import timeline_menu
@@ -27,14 +28,15 @@ def timeline_of(policy, case=CASE, *, num_ctas=132, seed=0, **more):
 
 
 def keep(
-    store, timeline, *, case=CASE, gpu="NVIDIA H200", day="2026-11-30", dtype="fp8", parameters=None, content=None
-):
+    store, timeline, *, case=CASE, gpu="NVIDIA H200", day="2026-11-30", dtype="fp8", parameters=None, content=None,
+    method=None,
+):  # fmt: skip
     content = content or timeline.to_npz()
     record = TimelineRecord(
         operator="attention_decode", provider="cuda", policy=timeline.plan.policy,
         environment=Environment(gpu=gpu, date=datetime.date.fromisoformat(day), sms=132),
         workload=Workload(case=case, dtype=dtype, parameters=SHAPE | (parameters or {})),
-        attachment=Attachment.of(content, ".npz"),
+        attachment=Attachment.of(content, ".npz"), method=method,
     )  # fmt: skip
     return store.add(record, content)
 
@@ -77,6 +79,20 @@ def test_the_newest_record_is_shown_and_each_can_be_chosen(store):
     with pytest.raises(InvalidArgument, match="timeline is 'timeline-0'"):
         session.change(timeline="timeline-0")
     assert session.state.timeline == path.stem
+
+
+@pytest.mark.parametrize("method", [PROFILED_STAMPS, ALONE_STAMPS])
+def test_a_launch_alone_comes_behind_calls_one_after_another(store, method):
+    calls, alone = timeline_of("balanced", seed=1), timeline_of("balanced", seed=2)
+    path = keep(store, alone, day="2026-11-30", method=method)
+    session = session_of(store, timeline="recorded")
+    assert session.measured()["A"].source == "\u25d0 recorded (NVIDIA H200, 2026-11-30), one launch alone"
+    keep(store, calls, day="2026-11-01")
+    session = session_of(store, timeline="recorded")
+    assert session.measured()["A"].makespan_us == calls.makespan_us
+    assert dict(timeline_menu(session).options)[path.stem] == "A, balanced, 2026-11-30, alone"
+    session.change(timeline=path.stem)
+    assert session.measured()["A"].makespan_us == alone.makespan_us
 
 
 @pytest.mark.parametrize("order", [("balanced", "hpc-ops"), ("hpc-ops", "balanced")], ids="-".join)

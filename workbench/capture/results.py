@@ -17,6 +17,7 @@ from workbench.measure.busy import ACTIVE, CLOCK, CLOCK_UNITS, ActiveTime, BusyC
 from workbench.measure.timeline import Timeline
 from workbench.records import Attachment, Environment, NsightRecord, Record, Store, TimelineRecord, TimingRecord
 from workbench.records.documents import KernelLaunch
+from workbench.records.methods import ALONE_STAMPS, PROFILED_STAMPS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,9 +33,6 @@ REDUCED_METHOD = (
     "input set{s}{warm}; kernels by torch's profiler"
 )
 
-
-PROFILED_STAMPS = "Stamps of the instrumented kernel, in the launch that Nsight Compute profiled"
-ALONE_STAMPS = "Stamps of the instrumented kernel, calls launched alone on scrubbed caches; that of median makespan"
 
 PASSES = "profiler__replayer_passes"
 """How often Nsight Compute repeated a launch; the stamps that are left are of the last time."""

@@ -119,18 +119,20 @@ def _measured(case: AttentionCase, schemes: list[Policy], runs: int, keep: Store
 def _recorded(store: Store, case: AttentionCase, policies: list[str], cost: CostModel) -> list[Shown]:
     """The newest recorded timeline of each policy; policies without one are left out."""
     from workbench.measure.timeline_records import OPERATOR, read_timeline
+    from workbench.records import is_alone
 
     found = []
     for name in policies:
         rows = store.rows(
             operator=OPERATOR, kind="timeline", case=case.name, dtype=case.cache, policy=name, gpu=cost.gpu
         )
-        newest = max(rows, key=lambda row: str(row["date"]), default=None)
+        newest = max(rows, key=lambda row: (not is_alone(row["method"]), str(row["date"])), default=None)
         if newest is not None:
             record, made = read_timeline(store, str(newest["path"]))
             if not np.array_equal(made.plan.lengths, case.lengths):
                 raise InvalidArgument(f"{newest['path']} has other lengths than {case.name}. Take it out of the store.")
-            found.append(Shown(made, record.call_us, str(newest["origin"])))
+            alone = ", one launch alone" if is_alone(record.method) else ""
+            found.append(Shown(made, record.call_us, f"{newest['origin']}{alone}"))
     return found
 
 

@@ -191,6 +191,22 @@ def _finite(value: object) -> float:
     raise TypeError(f"{value!r} is no finite number")
 
 
+def stamped_busy(timeline: Timeline, *, sms: int) -> ActiveTime:
+    """Least, mean and most busy SM of a launch by its stamps; an SM without a descriptor was busy for 0.
+
+    Raises
+    ------
+    InvalidArgument
+        Nothing ran, or on more SMs than that.
+    """
+    busy = np.zeros(sms)
+    table = timeline.by_sm()
+    if table.empty or int(table.index.max()) >= sms:
+        raise InvalidArgument(f"the timeline has {len(table)} SMs, up to {table.index.max()}; the GPU has {sms}.")
+    busy[table.index.to_numpy()] = table["busy_ns"].to_numpy()
+    return ActiveTime(float(busy.min()), float(busy.mean()), float(busy.max()))
+
+
 def compare_busy(timeline: Timeline, counted: ActiveTime, *, sms: int) -> BusyComparison:
     """Set the stamps of a launch beside the counters of the same launch.
 
@@ -207,12 +223,7 @@ def compare_busy(timeline: Timeline, counted: ActiveTime, *, sms: int) -> BusyCo
     InvalidArgument
         Nothing ran, or on more SMs than that.
     """
-    busy = np.zeros(sms)
-    table = timeline.by_sm()
-    if table.empty or int(table.index.max()) >= sms:
-        raise InvalidArgument(f"the timeline has {len(table)} SMs, up to {table.index.max()}; the GPU has {sms}.")
-    busy[table.index.to_numpy()] = table["busy_ns"].to_numpy()
-    stamped = ActiveTime(float(busy.min()), float(busy.mean()), float(busy.max()))
+    stamped = stamped_busy(timeline, sms=sms)
     outside = counted.mean_ns - stamped.mean_ns
     pairs = list(zip(asdict(counted).values(), asdict(stamped).values(), strict=True))
     worst = max(abs(s - c) / counted.most_ns for c, s in pairs)

@@ -12,7 +12,7 @@ from typing import Any
 from workbench.errors import FitError, InvalidArgument, TimelineError, WorkbenchError
 from workbench.measure.fit import Observation
 from workbench.measure.timeline_records import OPERATOR, read_timeline
-from workbench.records import Record, Store, TimelineRecord, TimingRecord
+from workbench.records import Record, Store, TimelineRecord, TimingRecord, is_alone
 from workbench.schedule import CostModel, plan_decode
 from workbench.workloads import parse_lengths
 
@@ -99,6 +99,8 @@ def _observation(store: Store, path: Path, record: Record, cost: CostModel) -> O
     if not config.get("early_cache", True):  # records of earlier kernels do not have it
         raise _Unusable("it waits for its cache; the constants are for launches that read it early")
     if isinstance(record, TimelineRecord):
+        if is_alone(record.method):
+            raise _Unusable("it is of one launch by itself; the constants are for calls one after another")
         try:
             _, timeline = read_timeline(store, path)
         except TimelineError as error:

@@ -5,7 +5,7 @@
 `documents`    `TimingRecord`, `ResourcesRecord`, `TimelineRecord`, `NsightRecord`, `ReferenceRecord`
 `parts`        `Environment`, `Workload`, `Provenance`, `Attachment`: what they are made of
 `labels`       `origin_label`: where a figure comes from, in words
-`methods`      `is_of_study`: whether a tuning study measured it
+`methods`      `is_of_study`, `is_alone`: whether a tuning study measured it; whether one launch was stamped
 `layout`       the path of a record, which follows from its content
 `arrays`       arrays of a timeline as a side file
 `rows`         a record as a row of a table
@@ -28,7 +28,7 @@ from workbench.records.documents import (
 )
 from workbench.records.files import Problem
 from workbench.records.labels import origin_label
-from workbench.records.methods import is_of_study
+from workbench.records.methods import is_alone, is_of_study
 from workbench.records.parts import Attachment, ClockReading, Clocks, Environment, Provenance, Workload
 from workbench.records.store import Store
 
@@ -48,6 +48,7 @@ __all__ = [
     "TimingRecord",
     "Workload",
     "decode",
+    "is_alone",
     "is_of_study",
     "origin_label",
     "pack_arrays",

@@ -10,11 +10,12 @@ import numpy as np
 
 from tests.widgets.invented import invented
 from workbench import devices
-from workbench.capture.results import METHOD, PROFILED_STAMPS, REDUCED_METHOD
+from workbench.capture.results import METHOD, REDUCED_METHOD
 from workbench.measure.attention_case import AttentionCase
 from workbench.measure.busy import ActiveTime, compare_busy
 from workbench.records import Attachment, Environment, NsightRecord, Store, TimelineRecord, TimingRecord, Workload
 from workbench.records.documents import KernelLaunch
+from workbench.records.methods import PROFILED_STAMPS
 from workbench.schedule import cost_model, plan_decode
 from workbench.workloads import parse_lengths
 

@@ -74,6 +74,21 @@ def test_disagreement_is_said(stamped):
     assert "do not agree: they are 20.0 % of the most active SM apart, 10.0 % besides" in beside(store, changed).words
 
 
+def test_the_stamps_shown_are_of_the_launch_that_was_counted(stamped):
+    store, timeline = stamped
+    capture = only(store)
+    case = AttentionCase(CASE, parse_lengths(CASE))
+    for seed in range(4, 9):  # other launches of the same configuration, on the same day
+        _, other, content = observed(case, "hpc-ops", CONFIGURATION, H200, seed=seed)
+        store.add(other, content)
+    found = beside(store, capture)
+    assert found.measured.span_us == pytest.approx(timeline.makespan_us)
+    assert "of one launch" in found.words
+    said = dict(capture.record.agreement) | {"stamped": {"least_ns": 1.0, "mean_ns": 2.0, "most_ns": 3.0}}
+    changed = type(capture)(capture.path, capture.record.model_copy(update={"agreement": said}))
+    assert "two launches" in beside(store, changed).words
+
+
 @pytest.mark.parametrize("said", [{}, {"counted": 3, "worst": 0.1}, {"counted": {"least_ns": "x"}, "worst": 0.1}])
 def test_damaged_agreement_falls_back_to_the_counters(stamped, said):
     store, _ = stamped

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from workbench import devices
 from workbench.errors import InvalidArgument, WorkbenchError
-from workbench.measure.busy import ACTIVE, CLOCK, ActiveTime, BusyComparison
+from workbench.measure.busy import ACTIVE, CLOCK, ActiveTime, BusyComparison, stamped_busy
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_records import read_timeline
 from workbench.records import NsightRecord, Store, TimelineRecord
@@ -99,13 +99,16 @@ def beside(store: Store, capture: Capture) -> Beside:
     if timeline is None:
         words.append('No in-kernel timeline of this configuration is recorded; metrics="schedule" takes one.')
         return Beside(planned, None, None, " ".join(words))
-    counted, note = _counted(capture)
+    counted, note = _counted(capture, timeline)
     words.append(note)
     return Beside(planned, _measured(timeline, cost), busy_chart(timeline, counted, capture), " ".join(words))
 
 
 def _timeline(store: Store, capture: Capture) -> tuple[Timeline | None, str]:
-    """The newest readable timeline of the capture's configuration, and what is wrong with it."""
+    """The timeline of the capture's own launch, or else the newest readable one of its configuration.
+
+    Also what is wrong with it, or with those that cannot be read.
+    """
     record = capture.record
     folder = Path(*capture.path.parts[-5:-1])  # GPU, operator, case, configuration
     found, problem = [], ""
@@ -116,11 +119,22 @@ def _timeline(store: Store, capture: Capture) -> tuple[Timeline | None, str]:
             problem = f"A timeline was skipped: {error}"
             continue
         if document.workload == record.workload:
-            found.append((document.environment.date, document, timeline))
+            found.append((_compared(capture, timeline) is not None, document.environment.date, document, timeline))
     if not found:
         return None, problem
-    _, document, timeline = max(found, key=lambda one: one[0])
+    *_, document, timeline = max(found, key=lambda one: one[:2])
     return timeline, _doubt(document, record.source_digest)
+
+
+def _compared(capture: Capture, timeline: Timeline) -> BusyComparison | None:
+    """The record's comparison of counters and stamps, where it is of this timeline."""
+    said = capture.record.agreement if isinstance(capture.record, NsightRecord) else {}
+    sms = capture.record.environment.sms
+    with contextlib.suppress(InvalidArgument):  # none was made, by another version, or the stamps are of another GPU
+        compared = BusyComparison.from_dict(said)
+        if sms is not None and stamped_busy(timeline, sms=sms) == compared.stamped:
+            return compared
+    return None
 
 
 def _doubt(document: TimelineRecord, digest: str | None) -> str:
@@ -193,14 +207,13 @@ def _measured(timeline: Timeline, cost: CostModel | None) -> Lane:
     )  # fmt: skip
 
 
-def _counted(capture: Capture) -> tuple[ActiveTime | None, str]:
+def _counted(capture: Capture, timeline: Timeline) -> tuple[ActiveTime | None, str]:
     """Active time of the SMs by counters, and whether it is the stamps'."""
     record = capture.record
     if not isinstance(record, NsightRecord):
         return None, "Reduced record: there are no counters to set beside the stamps."
-    with contextlib.suppress(InvalidArgument):  # not taken, or by another version: then there are two launches
-        found = BusyComparison.from_dict(record.agreement)
-        return found.counted, found.verdict
+    if (compared := _compared(capture, timeline)) is not None:
+        return compared.counted, compared.verdict
     clock = capture.readings.get(CLOCK)
     cycles = [capture.readings.get(name) for name in ACTIVE]
     if clock is None or clock.unit != "cycle/second" or clock.value <= 0 or any(one is None for one in cycles):

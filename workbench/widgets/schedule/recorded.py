@@ -15,7 +15,7 @@ import numpy.typing as npt
 from workbench import devices, workloads
 from workbench.errors import InvalidArgument, RecordWarning, WorkbenchError
 from workbench.measure.timeline import Timeline
-from workbench.records import Store, is_of_study
+from workbench.records import Store, is_alone, is_of_study
 from workbench.records.rows import Row
 
 OPERATOR = "attention_decode"
@@ -114,7 +114,7 @@ class Library:
         self.problem = ""
         self.version = 0
         self._found: dict[tuple[object, ...], tuple[Figure, ...]] = {}
-        self._timelines: dict[str, tuple[str, Timeline, str, str] | None] = {}
+        self._timelines: dict[str, tuple[str, Timeline, str, str, bool] | None] = {}
 
     @cached_property
     def store(self) -> Store:
@@ -183,15 +183,17 @@ class Library:
             self._found[key] = tuple(sorted(matching, key=lambda figure: figure.median_us))
         return self._found.get(key, ())
 
-    def timelines(self, shown: Shown) -> tuple[tuple[str, Timeline, str, str], ...]:
-        """Name, timeline, source and ISO day of each one recorded for just this work, whatever its policy."""
+    def timelines(self, shown: Shown) -> tuple[tuple[str, Timeline, str, str, bool], ...]:
+        """Name, timeline, source, ISO day and `is_alone` of each recorded for just this work, whatever its policy."""
         found = []
         for row in self.rows:
             wanted = row["kind"] == "timeline" and row["dtype"] == shown.cache and _same_gpu(row["gpu"], shown.gpu)
             known = self.cases.get(str(row["case"]))
             if not wanted or (known is not None and not np.array_equal(known, shown.lengths)):
                 continue
-            entry = self._timeline(str(row["path"]), f"{MARKS['timeline']} {row['origin']}", str(row["date"]))
+            alone = is_alone(row["method"])
+            source = f"{MARKS['timeline']} {row['origin']}{', one launch alone' if alone else ''}"
+            entry = self._timeline(str(row["path"]), source, str(row["date"]), alone)
             if entry is None:
                 continue
             plan = entry[1].plan
@@ -200,12 +202,12 @@ class Library:
                 found.append(entry)
         return tuple(found)
 
-    def _timeline(self, path: str, source: str, date: str) -> tuple[str, Timeline, str, str] | None:
+    def _timeline(self, path: str, source: str, date: str, alone: bool) -> tuple[str, Timeline, str, str, bool] | None:
         if path not in self._timelines:
             record = self._watched(lambda: self.store.read(path))
             fits = record is not None and _shape(record) is not None
             read = self._watched(lambda: Timeline.from_arrays(self.store.arrays(path))) if fits else None
-            self._timelines[path] = None if read is None else (Path(path).stem, read, source, date)
+            self._timelines[path] = None if read is None else (Path(path).stem, read, source, date, alone)
         return self._timelines[path]
 
     def others(self, shown: Shown) -> tuple[Shown, ...]:

@@ -58,7 +58,11 @@ def timeline_menu(session: Session) -> TimelineMenu:
 def _each(found: Sequence[Candidate], fits: Mapping[str, Sequence[Candidate]]) -> list[tuple[str, str]]:
     """Each record that can be shown, one by one: over which plans, under which policy it was captured, and when."""
     sides = {one.name: " and ".join(key for key, mine in fits.items() if one in mine) for one in found}
-    words = {one.name: f"{sides[one.name]}, {policy_title(one.policy)}, {one.date}" for one in found if sides[one.name]}
+    words = {
+        one.name: f"{sides[one.name]}, {policy_title(one.policy)}, {one.date}{', alone' if one.alone else ''}"
+        for one in found
+        if sides[one.name]
+    }
     same = {line: [name for name in words if words[name] == line] for line in words.values()}
     return [
         (name, line if len(same[line]) == 1 else f"{line}, {same[line].index(name) + 1} of {len(same[line])}")

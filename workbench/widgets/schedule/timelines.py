@@ -33,12 +33,15 @@ class Candidate:
     timeline : Timeline
     source, date : str
         Where it comes from, its mark first; the ISO day, "" where it is not known.
+    alone : bool
+        It is of one launch by itself on cold caches, as captures make it.
     """
 
     name: str
     timeline: Timeline
     source: str
     date: str = ""
+    alone: bool = False
 
     @property
     def policy(self) -> str:
@@ -52,9 +55,9 @@ def given(timeline: Timeline) -> Candidate:
 
 
 def recorded(library: Library, shown: Shown) -> tuple[Candidate, ...]:
-    """The timelines that records hold for the work on screen, newest first."""
+    """The timelines that records hold for the work on screen, newest first; those of launches alone come last."""
     found = [Candidate(*entry) for entry in library.timelines(shown)]
-    return tuple(sorted(found, key=lambda candidate: candidate.date, reverse=True))
+    return tuple(sorted(found, key=lambda candidate: (not candidate.alone, candidate.date), reverse=True))
 
 
 def fitting(candidates: Sequence[Candidate], side: Side, sms: int) -> list[Candidate]:
