@@ -101,7 +101,8 @@ def compare_all(policy: str = "balanced") -> Iterable[dict[str, Any]]:
             plain, stamped = counted[len(LAUNCHES) * number + 2 : len(LAUNCHES) * (number + 1)]
             timeline = Timeline.from_npz((folder / f"{number}.npz").read_bytes())
             compared = compare_busy(timeline, stamped, sms=sms)
-            print(f"{case.cache:5}{case.name:17}{compared}; plain kernel's mean {plain.mean_ns / 1e3:.2f}", flush=True)
+            print(f"{case.cache:5}{case.name:17}{compared}; plain kernel's mean {plain.mean_ns / 1e3:.2f}")
+            print(f"{'':22}{compared.verdict}", flush=True)
             yield {
                 "case": case.name,
                 "cache": case.cache,

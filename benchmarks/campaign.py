@@ -111,7 +111,7 @@ def stages(work: Path, gpu: str) -> Iterator[Stage]:
     )  # fmt: skip
     yield Stage(
         "tuning", "defaults against tuned configurations",
-        (script("benchmarks/tuning.py", work / "tuning", "--limit-s", TUNING_S),), TUNING_S + 40, TUNING_S + 120,
+        (script("benchmarks/tuning.py", work / "tuning", "--limit-s", TUNING_S),), 90, TUNING_S + 120,
     )  # fmt: skip
     yield Stage(
         "gpus", "a study on two GPUs beside one", (script("benchmarks/tuning_gpus.py", work / "gpus"),), 90, 240,
@@ -123,12 +123,12 @@ def stages(work: Path, gpu: str) -> Iterator[Stage]:
                 "benchmarks/captures.py", captures, "--notebook", "--ten", "--router", "--reports", "--write",
                 work / "captures.json",
             ),
-            checks("tests/capture"),
-        ), 300, 460,
+            checks("tests/capture", "tests/notebooks/test_nsight.py"),
+        ), 420, 560,
     )  # fmt: skip
     yield Stage(
         "matrix", "Nsight Compute on six batches, three policies, three configurations",
-        (script("benchmarks/captures.py", captures, "--matrix", "--write", work / "matrix.json"),), 240, 540,
+        (script("benchmarks/captures.py", captures, "--matrix", "--write", work / "matrix.json"),), 160, 400,
     )  # fmt: skip
     yield Stage(
         "fit", "constants of the cost model from the store",

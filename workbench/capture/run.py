@@ -93,6 +93,7 @@ def run_group(
     progressed("waiting for other captures", 0, len(requests))
     with only_one(cancelled), job_folder(job) as folder:
         began = time.monotonic()
+        progressed("starting Python", 0, len(requests))
         status = run_process(
             folder,
             settings.python or sys.executable,

@@ -155,10 +155,7 @@ class BusyComparison:
                 ("least", "mean", "most"), asdict(self.counted).values(), asdict(self.stamped).values(), strict=True
             )
         ]
-        return (
-            f"busy us of an SM: {'; '.join(pairs)}; within {self.worst:.1%}, and {self.worst_inside:.1%} besides "
-            f"{self.outside_ns:.0f} ns outside the stamps"
-        )
+        return f"busy us of an SM: {'; '.join(pairs)}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
