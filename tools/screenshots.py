@@ -1,9 +1,9 @@
-"""Screenshots of the real explorer in JupyterLab, for the README: ``docs/images/*.png``.
+"""Screenshots of the real widgets in JupyterLab, for README and docs: ``docs/images/*.png``.
 
     python tools/screenshots.py [--output FOLDER] [--trace FILE]
 
 Without a trace the sample that ships with the workbench is used. The pictures of a timeline show a recorded one;
-without a record of it they are left out, and the last line says so.
+without a record of it they are left out, and the last line says so. Those of the profile browser show shipped captures.
 """
 
 from __future__ import annotations
@@ -49,17 +49,24 @@ from workbench import ScheduleExplorer
 ScheduleExplorer({CASE!r}, **{RECORDED!r})
 """
 
+# Dynamic and static maps of that batch, captured with the default configuration: plan, stamps and counters.
+PROFILES = f"""
+from workbench import ProfileBrowser
+browser = ProfileBrowser(operator="attention_decode", case={CASE!r}, sort="isolated", descending=False)
+default = [one for one in browser.shown if one.runs >= 3 and one.record.configuration["stages"] == 3]
+browser.picks = [one for one in default if one.policy in ("balanced", "fixed_splits(8)")]
+browser.view = "schedule"
+browser
+"""
+
 SCALE = 1.5
 ATTEMPTS = 5
 
 
 def shoot(folder: Path, cell: str, path: Path, *, dark: bool = False, panel: int = 1) -> None:
     """Run one cell and photograph the explorer that it shows, with the card of a chunk of one panel open."""
-    executable = settings.chromium()
-    if executable is None:
-        raise SystemExit("no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM")
     write_notebook(folder / "shot.ipynb", [cell])
-    with jupyter_lab(folder, dark=dark) as (address, token), chromium(executable) as browser:
+    with jupyter_lab(folder, dark=dark) as (address, token), chromium(chromium_here()) as browser:
         view = {"viewport": {"width": 1366, "height": 1300}, "device_scale_factor": SCALE}
         page = open_notebook(browser, address, token, "shot.ipynb", **view)
         page.wait_for_selector(".wb-explorer[data-frame]")
@@ -81,6 +88,25 @@ def shoot(folder: Path, cell: str, path: Path, *, dark: bool = False, panel: int
                 path.write_bytes(picture)
                 return
         raise SystemExit(f"{path.name}: the card of a chunk does not stay open")
+
+
+def shoot_profiles(folder: Path, path: Path, *, dark: bool) -> None:
+    """Photograph the profile browser with the schedules of two captures."""
+    write_notebook(folder / "shot.ipynb", [PROFILES])
+    with jupyter_lab(folder, dark=dark) as (address, token), chromium(chromium_here()) as browser:
+        view = {"viewport": {"width": 1366, "height": 1300}, "device_scale_factor": SCALE}
+        page = open_notebook(browser, address, token, "shot.ipynb", **view)
+        found = page.locator(".wb-profiles[data-frame]")
+        found.locator("canvas").nth(3).wait_for()  # plan and stamps of both
+        path.write_bytes(found.screenshot())
+
+
+def chromium_here() -> Path:
+    """The browser that takes the pictures."""
+    executable = settings.chromium()
+    if executable is None:
+        raise SystemExit("no Chromium here: install Debian's `chromium`, or set WORKBENCH_CHROMIUM")
+    return executable
 
 
 # A point in the selected request's tallest block of a panel, found by its colour on the canvas.
@@ -119,6 +145,9 @@ def main() -> None:
     for name, cell, dark, panel in pictures:
         with tempfile.TemporaryDirectory() as folder:
             shoot(Path(folder), cell, arguments.output / f"explorer-{name}.png", dark=dark, panel=panel)
+    for name, dark in (("light", False), ("dark", True)):
+        with tempfile.TemporaryDirectory() as folder:
+            shoot_profiles(Path(folder), arguments.output / f"profiles-{name}.png", dark=dark)
     if not recorded:
         print(f"no timeline of {CASE} under {RECORDED['policy_a']} is recorded: pictures of it are left out")
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tests.installs import ROOT
 from workbench.capture import request
 from workbench.capture.attention import AttentionDecode, _recorded_case
 from workbench.errors import InvalidArgument
 from workbench.records import Store
+from workbench.widgets.profiles.words import EMPTY
 from workbench.workloads import MIXES, workload
 
 attention = AttentionDecode()
@@ -21,6 +25,23 @@ def test_workload_is_that_of_the_shipped_records(mix):
     described = attention.describe(mix)
     shipped = next(Store().records(operator="attention_decode", kind="timing", case=mix, dtype="fp8"))[1]
     assert described == shipped.workload
+
+
+def configurations_in_examples():
+    """As the documentation and the empty profile browser give them."""
+    texts = [(ROOT / "docs" / "nsight.md").read_text(), *(code for _, code in EMPTY)]
+    for text in texts:
+        for found in re.findall(r'"attention_decode", (\{[^}]*\})', text):
+            yield ast.literal_eval(re.sub(r"\bn\b", "4", found))  # the loop over n
+        for found in re.findall(r"capture attention_decode .*-c (\w+)=(\d+)", text):
+            yield {found[0]: int(found[1])}
+
+
+def test_examples_have_configurations_that_can_run():
+    examples = list(configurations_in_examples())
+    assert len(examples) >= 4
+    for example in examples:
+        attention.identity(request("attention_decode", example, "2x32K+30x4K"))
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,19 @@ import pytest
 
 from tests.capture.batch_of_twenty import METRICS, SIZES, requests
 from tests.capture.processes import alive
-from tests.records.samples import timeline, timing
+from tests.measure.synthetic import stamps_of
+from tests.records.samples import ENVIRONMENT, timeline, timing
 from tests.waiting import SECONDS, until
 from workbench import settings
 from workbench.capture import capture_batch, request
 from workbench.capture.batch import _timeline_beside
 from workbench.errors import CaptureCancelled, CaptureError, CountersForbidden, InvalidArgument, WorkFailed
-from workbench.records import Store, Workload
+from workbench.measure.busy import ActiveTime, compare_busy
+from workbench.measure.timeline import Timeline
+from workbench.measure.timeline_records import METHOD
+from workbench.records import NsightRecord, Store, Workload
+from workbench.records.methods import PROFILED_STAMPS
+from workbench.schedule import cost_model, plan_decode
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -154,18 +160,36 @@ def wait_for_end_of(runs: Path) -> None:
     until(lambda: list(filter(alive, pids)), lambda left: left == [])
 
 
-def test_a_timeline_of_another_cache_type_is_not_the_capture_s(tmp_path):
-    """Provider, policy and configuration name a folder, so both types of one batch lie in it where stages are equal."""
+def stamps(seed: int) -> tuple[bytes, dict[str, object]]:
+    """A timeline of a launch, and what a capture of that launch says of it."""
+    plan = plan_decode([4096] * 64, num_kv_heads=1, num_ctas=132, policy="hpc-ops")
+    made = Timeline.from_stamps(plan, stamps_of(plan, cost_model(), noise=0.2, seed=seed))
+    return made.to_npz(), compare_busy(made, ActiveTime(0.0, 20_000.0, 25_000.0), sms=132).to_dict()
+
+
+def test_the_timeline_beside_a_capture_is_its_own(tmp_path):
+    """Provider, policy and configuration name a folder, so both cache types, and calls of a benchmark, lie in it."""
     store = Store(tmp_path)
     capture = timing()
     path = store.add(capture)
-    of = {"policy": capture.policy, "configuration": capture.configuration}
-    bf16 = timeline(b"stamps of another call", **of)
-    other = bf16.model_copy(update={"workload": Workload(case="64x4K", dtype="bf16")})
-    assert store.add(other, b"stamps of another call").parent == path.parent
+    of = {"policy": capture.policy, "configuration": capture.configuration, "method": PROFILED_STAMPS}
+
+    def keep(seed: int, modified: int, **changes: object) -> tuple[Path, dict[str, object]]:
+        content, agreement = stamps(seed)
+        record = timeline(content, **of).model_copy(update=changes)
+        kept = store.add(record, content)
+        os.utime(kept, (modified, modified))
+        assert kept.parent == path.parent
+        return kept, agreement
+
+    keep(1, 5_000, workload=Workload(case="64x4K", dtype="bf16"))
+    keep(2, 5_000, method=METHOD)  # calls one after another
     assert _timeline_beside(path, capture, store) is None
-    own = store.add(timeline(b"stamps", **of), b"stamps")
-    newer = store.add(timeline(b"later stamps", **of), b"later stamps")
-    for file, seconds in ((own, 2_000), (newer, 1_000)):
-        os.utime(file, (seconds, seconds))
-    assert _timeline_beside(path, capture, store) == own
+    own, agreement = keep(3, 1_000)
+    newer, _ = keep(4, 2_000)
+    assert _timeline_beside(path, capture, store) == newer
+    counted = NsightRecord(
+        **of, operator="attention_decode", provider="workbench", environment=ENVIRONMENT, workload=capture.workload,
+        agreement=agreement, metrics={"sm__cycles_active.avg": 1.0},
+    )  # fmt: skip
+    assert _timeline_beside(path, counted, store) == own

@@ -31,10 +31,13 @@ from workbench.errors import (
     RecordError,
     RecordWarning,
     ReportDamaged,
+    TimelineError,
     WorkbenchError,
 )
 from workbench.gpu import driver
-from workbench.records import Record, Store
+from workbench.measure.busy import comparison_kept
+from workbench.measure.timeline_records import read_timeline
+from workbench.records import NsightRecord, Record, Store, is_alone
 
 HOPELESS = (CaptureCancelled, CountersForbidden, CountersBusy, ProfilerUnavailable, MissingDependency, NoGpu)
 """What would meet every other capture of the batch too, so that it stops."""
@@ -207,9 +210,13 @@ def _unchanged(asked: Request, record: Record) -> bool:
 
 
 def _timeline_beside(path: Path, record: Record, store: Store) -> Path | None:
-    """The timeline record of the same configuration and workload, the newest; a folder has those of all cache types."""
-    for file in sorted(path.parent.glob("timeline-*.json"), key=lambda file: file.stat().st_mtime, reverse=True):
-        with contextlib.suppress(RecordError):
-            if store.read(file).workload == record.workload:
-                return file
-    return None
+    """The timeline that was taken with a capture: the launch that it compares, or else the newest of a capture."""
+    agreement = record.agreement if isinstance(record, NsightRecord) else {}
+    found = []
+    for file in path.parent.glob("timeline-*.json"):
+        with contextlib.suppress(RecordError, TimelineError):
+            document, timeline = read_timeline(store, file)
+            if document.workload == record.workload and is_alone(document.method):
+                own = comparison_kept(agreement, timeline, sms=record.environment.sms) is not None
+                found.append((own, file.stat().st_mtime, file))
+    return max(found)[-1] if found else None

@@ -12,6 +12,7 @@ one in a graph.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
@@ -226,3 +227,12 @@ def compare_busy(timeline: Timeline, counted: ActiveTime, *, sms: int) -> BusyCo
     worst = max(abs(s - c) / counted.most_ns for c, s in pairs)
     inside = max(abs(s + outside - c) / counted.most_ns for c, s in pairs)
     return BusyComparison(counted, stamped, outside, worst, inside)
+
+
+def comparison_kept(agreement: Mapping[str, Any], timeline: Timeline, *, sms: int | None) -> BusyComparison | None:
+    """The comparison that a record keeps (`BusyComparison.to_dict`), where it is one of this timeline."""
+    with contextlib.suppress(InvalidArgument):  # none was made, another version's, or the stamps are of another GPU
+        compared = BusyComparison.from_dict(agreement)
+        if sms is not None and stamped_busy(timeline, sms=sms) == compared.stamped:
+            return compared
+    return None

@@ -6,7 +6,6 @@ configuration. Where there is none, the plan is made anew from the record's work
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from workbench import devices
 from workbench.errors import InvalidArgument, WorkbenchError
-from workbench.measure.busy import ACTIVE, CLOCK, ActiveTime, BusyComparison, stamped_busy
+from workbench.measure.busy import ACTIVE, CLOCK, ActiveTime, BusyComparison, comparison_kept
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_records import read_timeline
 from workbench.records import NsightRecord, Store, TimelineRecord
@@ -129,12 +128,7 @@ def _timeline(store: Store, capture: Capture) -> tuple[Timeline | None, str]:
 def _compared(capture: Capture, timeline: Timeline) -> BusyComparison | None:
     """The record's comparison of counters and stamps, where it is of this timeline."""
     said = capture.record.agreement if isinstance(capture.record, NsightRecord) else {}
-    sms = capture.record.environment.sms
-    with contextlib.suppress(InvalidArgument):  # none was made, by another version, or the stamps are of another GPU
-        compared = BusyComparison.from_dict(said)
-        if sms is not None and stamped_busy(timeline, sms=sms) == compared.stamped:
-            return compared
-    return None
+    return comparison_kept(said, timeline, sms=capture.record.environment.sms)
 
 
 def _doubt(document: TimelineRecord, digest: str | None) -> str:

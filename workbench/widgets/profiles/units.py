@@ -83,7 +83,7 @@ class Scale:
 
     def write(self, value: float) -> str:
         """The value without its unit: three significant digits or all whole ones."""
-        return number(value / self.factor)
+        return number(value / self.factor, whole=self.factor == 1)
 
 
 def scale_of(unit: str, values: Iterable[float]) -> Scale:
@@ -98,12 +98,12 @@ def scale_of(unit: str, values: Iterable[float]) -> Scale:
     return Scale(factor, name)
 
 
-def number(value: float) -> str:
-    """A number for a reader: whole ones whole, others with three or four significant digits."""
+def number(value: float, *, whole: bool = True) -> str:
+    """A number for a reader: whole ones whole where those are counts, others with three or four digits."""
     if not math.isfinite(value):
         return NOTHING
     size = abs(value)
-    if value == round(value) and size < 1e15:
+    if (whole or not value) and value == round(value) and size < 1e15:
         return f"{value:,.0f}".replace("-", MINUS)
     if size >= 1e15 or size < 1e-4:
         return f"{value:.2e}".replace("-", MINUS)

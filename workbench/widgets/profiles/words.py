@@ -18,7 +18,7 @@ THROUGHPUT = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 EMPTY = (
     ("On a machine with a GPU and Nsight Compute, make one:",
      'from workbench.capture import capture\n'
-     'await capture("attention_decode", {"ctas_per_sm": 2}, "2x32K+30x4K", metrics=("overview", "schedule"), runs=3)'),
+     'await capture("attention_decode", {"stages": 6}, "2x32K+30x4K", metrics=("overview", "schedule"), runs=3)'),
     ("Where counters are forbidden, make one without them:",
      'await capture("attention_decode", {}, "2x32K+30x4K", counters=False)'),
     ("Anywhere, import a report that was made elsewhere:",
