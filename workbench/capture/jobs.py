@@ -53,7 +53,7 @@ class Job(BaseModel):
     metrics: tuple[str, ...]
     """Those that the installed Nsight Compute knows."""
     stamped_metrics: tuple[str, ...] = ()
-    """Those of them that instrumented builds are profiled with."""
+    """What instrumented builds are profiled with: a single pass."""
     runs: int
     counters: bool
     timeline: bool

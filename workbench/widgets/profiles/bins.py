@@ -18,7 +18,7 @@ from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.measure.busy import ACTIVE, CLOCK, ActiveTime, BusyComparison, comparison_kept
 from workbench.measure.timeline import Timeline
 from workbench.measure.timeline_records import read_timeline
-from workbench.records import NsightRecord, Store, TimelineRecord
+from workbench.records import NsightRecord, Store, TimelineRecord, is_alone
 from workbench.schedule import CostModel, DecodePlan, cost_model, plan_decode
 from workbench.widgets.colours import request_classes
 from workbench.widgets.profiles.captures import Capture
@@ -104,7 +104,7 @@ def beside(store: Store, capture: Capture) -> Beside:
 
 
 def _timeline(store: Store, capture: Capture) -> tuple[Timeline | None, str]:
-    """The timeline of the capture's own launch, or else the newest readable one of its configuration.
+    """The timeline of the capture's own launch, or else the newest of a launch alone, or else of calls.
 
     Also what is wrong with it, or with those that cannot be read.
     """
@@ -118,10 +118,11 @@ def _timeline(store: Store, capture: Capture) -> tuple[Timeline | None, str]:
             problem = f"A timeline was skipped: {error}"
             continue
         if document.workload == record.workload:
-            found.append((_compared(capture, timeline) is not None, document.environment.date, document, timeline))
+            own = _compared(capture, timeline) is not None
+            found.append((own, is_alone(document.method), document.environment.date, document, timeline))
     if not found:
         return None, problem
-    *_, document, timeline = max(found, key=lambda one: one[:2])
+    *_, document, timeline = max(found, key=lambda one: one[:3])
     return timeline, _doubt(document, record.source_digest)
 
 
