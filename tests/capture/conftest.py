@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -45,7 +46,7 @@ class Machine:
         modules = self.folder / "modules"
         modules.mkdir()
         for name in ("kernels.py", "toy_operator.py"):
-            (modules / name).symlink_to(STAND_IN / name)
+            shutil.copyfile(STAND_IN / name, modules / name)  # a link leads back to the stand-in's folder
         if str(STAND_IN) in sys.path:
             monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(STAND_IN)])
         look_in(modules, monkeypatch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from tests.measure.synthetic import stamps_of
 from tests.records.samples import ENVIRONMENT, timeline, timing
 from tests.waiting import SECONDS, until
 from workbench import settings
-from workbench.capture import capture_batch, request
+from workbench.capture import capture_batch, register, request
 from workbench.capture.batch import _timeline_beside
 from workbench.errors import CaptureCancelled, CaptureError, CountersForbidden, InvalidArgument, WorkFailed
 from workbench.measure.busy import ActiveTime, compare_busy
@@ -88,7 +89,7 @@ def test_one_failure_does_not_end_the_others(machine, group):
     assert result.failures.keys() == {1}
     assert isinstance(result.failures[1], WorkFailed)
     assert sizes_recorded() == [1, 3]
-    assert [one is None for one in result.captured] == [False, True, False]
+    assert [one is None for one in result.captured] == [False, True]
     with pytest.raises(CaptureError, match=r"1 of 3 captures failed:\n  - 2: broken"):
         result.check()
 
@@ -192,4 +193,41 @@ def test_the_timeline_beside_a_capture_is_its_own(tmp_path):
         **of, operator="attention_decode", provider="workbench", environment=ENVIRONMENT, workload=capture.workload,
         agreement=agreement, metrics={"sm__cycles_active.avg": 1.0},
     )  # fmt: skip
-    assert _timeline_beside(path, counted, store) == own
+    assert _timeline_beside(path, counted, store) == own  # by what was compared
+    named = counted.model_copy(update={"agreement": {}, "stamps": store.read(own).attachment.sha256})
+    assert _timeline_beside(path, named, store) == own
+    assert _timeline_beside(path, named.model_copy(update={"stamps": "0" * 64}), store) == newer
+
+
+@pytest.mark.parametrize(
+    ("asked", "options", "said"),
+    [
+        ([], {}, "a list of what"),
+        (["attention_decode"], {}, "a list of what"),
+        (few(1)[0], {}, "a list of what"),
+        (few(1), {"group": "2"}, "group='2'"),
+        (few(1), {"group": 1.5}, "group=1.5"),
+        (few(1), {"group": 0}, "group=0"),
+        (few(1), {"timeout_s": None}, "timeout_s=None"),
+        (few(1), {"timeout_s": "x"}, "timeout_s='x'"),
+        (few(1), {"store": 3}, "store=3"),
+    ],
+)
+def test_what_is_no_batch_is_refused(machine, asked, options, said):
+    with pytest.raises(InvalidArgument, match=re.escape(said)):
+        capture_batch(asked, **options)
+
+
+def test_a_set_of_metrics_is_as_good_as_a_list():
+    assert request("attention_decode", {}, "64x4K", metrics={"overview", "schedule"}).timeline
+
+
+def test_a_skipped_capture_has_its_own_timeline_or_none(machine, monkeypatch):
+    monkeypatch.setattr("workbench.capture.operators._REGISTRY", {})
+    register("toy", "toy_operator:Toy")
+    asked = [request("toy", {"size": 1}, metrics=metrics) for metrics in ((*METRICS, "schedule"), METRICS)]
+    fresh = capture_batch(asked).result().check()
+    again = capture_batch(asked).result().check()
+    assert again.skipped == 2
+    assert [one.timeline for one in again.captured] == [one.timeline for one in fresh.captured]
+    assert [one.timeline is None for one in fresh.captured] == [False, True]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
+
 import pytest
 
 from tests.capture.toy_timeline import SMS, timeline
 from workbench.capture import Stamped, capture, operator_names, read_report, register
 from workbench.capture.collect import keep_stamps
 from workbench.capture.jobs import Job, JobFolder
-from workbench.capture.results import PASSES, _agreement
+from workbench.capture.stamps import PASSES, Stamps, stamps_of
 from workbench.errors import InvalidArgument
 from workbench.measure.busy import ACTIVE, CLOCK
 from workbench.measure.timeline import Timeline
-from workbench.records import Store
+from workbench.records import Environment, Store, Workload
+from workbench.records.methods import PROFILED_STAMPS
 
 TWO = ("gpu__time_duration.sum", "dram__bytes_read.sum")
 
@@ -82,29 +86,60 @@ def stamped(tmp_path):
     return folder
 
 
+def common(sms=SMS):
+    return {
+        "operator": "toy", "provider": "cuda", "policy": None, "configuration": {},
+        "environment": Environment(gpu="NVIDIA H200", date=datetime.date(2026, 11, 30), sms=sms),
+        "workload": Workload(case="default"), "source_digest": None,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(("clock", "unit"), [(2e9, "cycle/second"), (2.0, "cycle/nsecond"), (2.0, "GHz")])
 def test_agreement_is_of_the_launch_whose_stamps_were_kept(stamped, clock, unit):
     near = launch("case0-stamped", 4100, 6100, 8100, clock, unit)  # 2 cycles a ns, 50 ns outside of the stamps
     far = launch("case0-stamped", 8100, 8100, 8100, clock, unit)
     plain = launch("case0", 1, 1, 1, clock, unit)
-    found = _agreement(stamped, 0, [plain, far, near], SMS)
-    assert found["agrees"]
-    assert found["outside_ns"] == pytest.approx(50)
-    assert found["stamped"] == {"least_ns": 2000, "mean_ns": 3000, "most_ns": 4000}
-    assert found["counted"] == pytest.approx({"least_ns": 2050, "mean_ns": 3050, "most_ns": 4050})
-    assert not _agreement(stamped, 0, [plain, near, far], SMS)["agrees"]
+    found = stamps_of(stamped, 0, [plain, far, near], common())
+    assert found.agreement["agrees"]
+    assert found.agreement["outside_ns"] == pytest.approx(50)
+    assert found.agreement["stamped"] == {"least_ns": 2000, "mean_ns": 3000, "most_ns": 4000}
+    assert found.agreement["counted"] == pytest.approx({"least_ns": 2050, "mean_ns": 3050, "most_ns": 4050})
+    record, content = found.kept
+    assert (record.method, record.makespan_us, content) == (PROFILED_STAMPS, 4.0, timeline().to_npz())
+    assert found.named == {"stamps": hashlib.sha256(content).hexdigest()}
+    assert not stamps_of(stamped, 0, [plain, near, far], common()).agreement["agrees"]
 
 
 def test_nothing_to_compare(stamped):
     one = launch("case0-stamped", 1, 2, 3, 2e9, "cycle/second")
-    assert _agreement(stamped, 0, [one, one], SMS)
-    assert _agreement(stamped, 0, [launch("case0", 1, 2, 3, 2e9, "cycle/second")], SMS) == {}
-    assert _agreement(stamped, 0, [one], SMS) == {}  # another launch's stamps, for all one can tell
-    assert _agreement(stamped, 1, [one, one], SMS) == {}
-    assert _agreement(stamped, 0, [one, one], None) == {}
-    assert _agreement(stamped, 0, [one, {**one, "units": {CLOCK: "furlong"}}], SMS) == {}
-    replayed = launch("case0-stamped", 1, 2, 3, 2e9, "cycle/second", passes=9)
-    assert _agreement(stamped, 0, [one, replayed], SMS) == {}
+
+    def agreement(*launches, sms=SMS):
+        found = stamps_of(stamped, 0, launches, common(sms))
+        assert found.kept is not None
+        return found.agreement
+
+    assert agreement(one, one)
+    assert agreement(one) == {}  # another launch's stamps, for all one can tell
+    assert agreement(one, one, sms=None) == {}
+    assert agreement(one, {**one, "units": {CLOCK: "furlong"}}) == {}
+    assert agreement(one, launch("case0-stamped", 1, 2, 3, 2e9, "cycle/second", passes=9)) == {}
+    assert stamps_of(stamped, 1, [one, one], common()) == Stamps()
+
+
+def test_what_makes_no_sense_is_left_out_with_a_note(stamped, tmp_path):
+    one = launch("case0-stamped", 4100, 6100, 8100, 2e9, "cycle/second")
+    nothing = stamps_of(stamped, 0, [launch("case0", 1, 2, 3, 2e9, "cycle/second")], common())
+    assert (nothing.kept, nothing.named) == (None, {})
+    assert "launched no kernel" in nothing.notes[0]
+    idle = stamps_of(stamped, 0, [one, launch("case0-stamped", 0, 0, 0, 2e9, "cycle/second")], common())
+    assert "active for 0.0 ns" in idle.notes[0]
+    few = stamps_of(stamped, 0, [one, one], common(sms=1))
+    assert "the GPU has 1" in few.notes[0]
+    assert few.kept is not None
+    (tmp_path / "timeline-0.npz").write_bytes(b"no archive")
+    damaged = stamps_of(stamped, 0, [one, one], common())
+    assert damaged.kept is None
+    assert "left out" in damaged.notes[0]
 
 
 def test_the_stamps_kept_are_of_the_median_call(tmp_path):

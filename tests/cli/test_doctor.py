@@ -81,7 +81,7 @@ def test_ncu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, state
     ncu = tmp_path / "ncu"
     ncu.write_text(f"#!/bin/sh\n{script}\n")
     ncu.chmod(0o755)
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: str(ncu))
+    monkeypatch.setenv("WORKBENCH_NCU", str(ncu))
     found = finding("ncu")
     assert found.state == state
     assert says in found.detail

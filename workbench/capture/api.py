@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -165,10 +165,12 @@ def make_settings(
     Raises
     ------
     InvalidArgument
-        The limit is not above 0.
+        The limit is not above 0, or the store is none.
     """
-    if not timeout_s > 0:
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not timeout_s > 0:
         raise InvalidArgument(f"timeout_s={timeout_s!r}; give seconds above 0.")
+    if not isinstance(store, (Store, str, os.PathLike, type(None))):
+        raise InvalidArgument(f"store={store!r}; give a folder or a Store.")
     return Settings(
         store if isinstance(store, Store) else Store(store),
         None if python is None else str(python),
@@ -190,7 +192,7 @@ def _resolve(operator: What) -> tuple[Operator, str, str]:
 
 def _stamped(metrics: object, counters: bool) -> bool:
     """Whether the instrumented build runs if nothing is said; what is no list of metrics, `make_request` refuses."""
-    return not counters or (isinstance(metrics, Sequence) and "schedule" in metrics)
+    return not counters or (isinstance(metrics, Collection) and "schedule" in metrics)
 
 
 def _configuration(config: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ sources. So a batch that was killed is simply asked for again.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,16 +27,13 @@ from workbench.errors import (
     MissingDependency,
     NoGpu,
     ProfilerUnavailable,
-    RecordError,
     RecordWarning,
     ReportDamaged,
-    TimelineError,
     WorkbenchError,
 )
 from workbench.gpu import driver
-from workbench.measure.busy import comparison_kept
-from workbench.measure.timeline_records import read_timeline
-from workbench.records import NsightRecord, Record, Store, is_alone
+from workbench.measure.timeline_records import own_timeline, timelines_beside
+from workbench.records import Record, Store, is_alone
 
 HOPELESS = (CaptureCancelled, CountersForbidden, CountersBusy, ProfilerUnavailable, MissingDependency, NoGpu)
 """What would meet every other capture of the batch too, so that it stops."""
@@ -111,13 +107,13 @@ def capture_batch(
     Raises
     ------
     InvalidArgument
-        There is no request, or the group is less than 1.
+        There is no request, or what is given is none, or a setting is not as described.
     """
     asked = list(requests)
-    if not asked or group < 1:
-        raise InvalidArgument(
-            f"{len(asked)} requests in groups of {group}; give at least one request, group=1 or more."
-        )
+    if not asked or not all(isinstance(one, Request) for one in asked):
+        raise InvalidArgument(f"requests is {requests!r:.200}; give a list of what `workbench.capture.request` makes.")
+    if type(group) is not int or group < 1:
+        raise InvalidArgument(f"group={group!r}; give a whole number, 1 or more.")
     settings = make_settings(asked, store, python, timeout_s, keep_report)
 
     def work(handle: Handle[BatchResult]) -> BatchResult:
@@ -197,7 +193,8 @@ def recorded(asked: Sequence[Request], store: Store) -> dict[str, Captured]:
         for path, record in store.records(kind=["nsight", "timing"], operator=operators, gpu=gpu):
             digest = getattr(record, "request", None)
             if digest in wanted and _unchanged(wanted[digest], record):
-                found[digest] = Captured(record, path, _timeline_beside(path, record, store), fresh=False)
+                timeline = _timeline_beside(path, record, store) if wanted[digest].timeline else None
+                found[digest] = Captured(record, path, timeline, fresh=False)
     return found
 
 
@@ -210,13 +207,9 @@ def _unchanged(asked: Request, record: Record) -> bool:
 
 
 def _timeline_beside(path: Path, record: Record, store: Store) -> Path | None:
-    """The timeline that was taken with a capture: the launch that it compares, or else the newest of a capture."""
-    agreement = record.agreement if isinstance(record, NsightRecord) else {}
-    found = []
-    for file in path.parent.glob("timeline-*.json"):
-        with contextlib.suppress(RecordError, TimelineError):
-            document, timeline = read_timeline(store, file)
-            if document.workload == record.workload and is_alone(document.method):
-                own = comparison_kept(agreement, timeline, sms=record.environment.sms) is not None
-                found.append((own, file.stat().st_mtime, file))
-    return max(found)[-1] if found else None
+    """The timeline that was taken with a capture: of its own launch, or else the newest of a launch alone."""
+    beside = timelines_beside(store, path.parent.glob("timeline-*.json"), record)
+    if (own := own_timeline(store, beside, record)) is not None:
+        return own[0]
+    alone = [(file.stat().st_mtime, file) for file, document in beside if is_alone(document.method)]
+    return max(alone)[1] if alone else None

@@ -32,6 +32,9 @@ ANNOTATION = "case{}"
 STAMPED = "case{}-stamped"
 """Ranges of the call, and of its instrumented build."""
 
+STARTING_STAMPED = "starting ncu for the instrumented build"
+"""Stage with which the second run begins."""
+
 UNKNOWN = "unknown"
 """Name of a GPU that nobody told."""
 
@@ -175,7 +178,7 @@ def with_counters(folder: JobFolder, job: Job) -> None:
     plain = _profile(nsight, folder, profiled, job.metrics, job.runs)
     found = [plain]
     if job.timeline and any(folder.needed(f"case-{index}.json")["instrumented"] for index in range(total)):
-        folder.report_progress("starting ncu for the instrumented build", 0, total)
+        folder.report_progress(STARTING_STAMPED, 0, total)
         found.append(_profile(nsight, folder, stamped, job.stamped_metrics, job.runs))
     if plain is None:  # a process under ncu that has nothing to profile
         return

@@ -150,6 +150,14 @@ class JobFolder:
         except (FileNotFoundError, json.JSONDecodeError):  # not begun, or in the middle of a line
             return None
 
+    def stages(self) -> list[str]:
+        """Every stage that began, in order."""
+        try:
+            lines = (self.path / "progress.jsonl").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line)["stage"] for line in lines if line.endswith("}")]
+
     def log_text(self) -> str:
         """What was printed and what Nsight Compute logged, together."""
         files = [self.log, *sorted(self.path.glob("*.log"))]

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.capture.collect import ANNOTATION, STAMPED, UNKNOWN
+from pydantic import ValidationError
+
+from workbench.capture.collect import ANNOTATION, UNKNOWN
 from workbench.capture.failures import nothing_profiled
 from workbench.capture.jobs import Job, JobFolder
 from workbench.capture.requests import Request
-from workbench.measure.busy import ACTIVE, CLOCK, CLOCK_UNITS, ActiveTime, BusyComparison, compare_busy
-from workbench.measure.timeline import Timeline
-from workbench.records import Attachment, Environment, NsightRecord, Record, Store, TimelineRecord, TimingRecord
-from workbench.records.documents import KernelLaunch
-from workbench.records.methods import ALONE_STAMPS, PROFILED_STAMPS
+from workbench.capture.stamps import Stamps, stamps_of
+from workbench.errors import CaptureError
+from workbench.measure.busy import BusyComparison
+from workbench.records import Attachment, Environment, NsightRecord, Record, Store, TimingRecord
+from workbench.records.documents import KernelLaunch, fault_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,10 +33,6 @@ REDUCED_METHOD = (
     "{sets} "
     "input set{s}{warm}; kernels by torch's profiler"
 )
-
-
-PASSES = "profiler__replayer_passes"
-"""How often Nsight Compute repeated a launch; the stamps that are left are of the last time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,17 +128,22 @@ def store_results(
             "workload": request.workload,
             "source_digest": said["source_digest"],
         }
-        if job.counters:
-            if not any(launch["annotation"] == ANNOTATION.format(index) for launch in result["kernels"]):
-                raise nothing_profiled(request.label, folder.log_text())
-            agreement = _agreement(folder, index, result["kernels"], common["environment"].sms)
-            record: Record = _nsight(index, request, result, common, profiler, notes, report, agreement)
-        else:
-            record = _timing(request, result["rows"][index], common)
-        made.append((record, _timeline(folder, index, job.counters, common)))
+        if job.counters and ANNOTATION.format(index) not in {launch["annotation"] for launch in result["kernels"]}:
+            raise nothing_profiled(request.label, folder.log_text())
+        try:
+            stamps = stamps_of(folder, index, result.get("kernels"), common)
+            if job.counters:
+                record: Record = _nsight(index, request, result, common, profiler, notes, report, stamps)
+            else:
+                record = _timing(request, result["rows"][index], common, stamps)
+        except ValidationError as error:
+            raise CaptureError(
+                f"{request.label}: what the capture left makes no record: {fault_of(error)}.", folder.log_text()
+            ) from None
+        made.append((record, stamps.kept))
     found = []
-    for record, stamps in made:
-        timeline = None if stamps is None else store.add(*stamps)
+    for record, kept in made:
+        timeline = None if kept is None else store.add(*kept)
         found.append(Captured(record, store.add(record, report), timeline, seconds))
     return found
 
@@ -154,7 +156,7 @@ def _nsight(
     profiler: str,
     notes: tuple[str, ...],
     report: bytes | None,
-    agreement: dict[str, Any],
+    stamps: Stamps,
 ) -> NsightRecord:
     name = ANNOTATION.format(index)
     rows = [row for row in result["rows"] if row["Annotation"] == name]
@@ -178,6 +180,7 @@ def _nsight(
     )
     return NsightRecord(
         **common,
+        **stamps.named,
         method=METHOD,
         attachment=None if report is None else Attachment.of(report, ".ncu-rep"),
         metrics=metrics,
@@ -191,18 +194,18 @@ def _nsight(
         kernels=kernels,
         profiler=profiler,
         request=request.digest,
-        agreement=agreement,
-        notes=notes,
+        agreement=stamps.agreement,
+        notes=notes + stamps.notes,
     )
 
 
-def _timing(request: Request, row: dict[str, Any], common: dict[str, Any]) -> TimingRecord:
+def _timing(request: Request, row: dict[str, Any], common: dict[str, Any], stamps: Stamps) -> TimingRecord:
     sets = row["sets"]
     method = REDUCED_METHOD.format(
         sets=sets, s="s" * (sets > 1), warm="" if sets > 1 else ", so the caches may hold what it reads"
     )
     # `request` and `kernels` are no fields of every timing; a record keeps what it does not know.
-    extra: dict[str, Any] = {"request": request.digest, "kernels": row["kernels"]}
+    extra: dict[str, Any] = {"request": request.digest, "kernels": row["kernels"], **stamps.named}
     return TimingRecord(
         **common,
         **extra,
@@ -213,38 +216,3 @@ def _timing(request: Request, row: dict[str, Any], common: dict[str, Any]) -> Ti
         high_us=row["high_us"],
         seed=request.seed,
     )
-
-
-def _agreement(folder: JobFolder, index: int, launches: Sequence[dict[str, Any]], sms: int | None) -> dict[str, Any]:
-    """Counters of an instrumented launch beside its own stamps; empty where not both are of one and the same launch."""
-    file, said = folder.path / f"timeline-{index}.npz", folder.read(f"stamps-{index}.json")
-    profiled = [launch for launch in launches if launch["annotation"] == STAMPED.format(index)]
-    if said is None or not file.is_file() or sms is None or len(profiled) != len(said["makespans_us"]):
-        return {}
-    launch = profiled[said["kept"]]
-    if launch["metrics"].get(PASSES, 1) != 1:
-        return {}
-    clock, unit = launch["metrics"].get(CLOCK), launch["units"].get(CLOCK, "cycle/second").lower()
-    cycles = [launch["metrics"].get(name) for name in ACTIVE]
-    if not clock or None in cycles or unit not in CLOCK_UNITS:
-        return {}
-    active = ActiveTime(*(value / (clock * CLOCK_UNITS[unit]) * 1e9 for value in cycles))
-    return compare_busy(Timeline.from_npz(file.read_bytes()), active, sms=sms).to_dict()
-
-
-def _timeline(
-    folder: JobFolder, index: int, counters: bool, common: dict[str, Any]
-) -> tuple[TimelineRecord, bytes] | None:
-    """Record and side file of a case's timeline; None where none was taken."""
-    file = folder.path / f"timeline-{index}.npz"
-    if not file.is_file():
-        return None
-    content, said = file.read_bytes(), folder.needed(f"stamps-{index}.json")
-    extra: dict[str, Any] = {"makespans_us": tuple(said["makespans_us"]), "makespan_us": said["makespan_us"]}
-    record = TimelineRecord(
-        **common,
-        **extra,
-        method=PROFILED_STAMPS if counters else ALONE_STAMPS,
-        attachment=Attachment.of(content, ".npz"),
-    )
-    return record, content

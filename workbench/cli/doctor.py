@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -177,11 +176,12 @@ def _torch_build() -> str:
 def _ncu() -> Finding:
     disables, get = (
         "Nsight Compute profiles",
-        "NVIDIA's Nsight Compute, with ncu on PATH",
+        "NVIDIA's Nsight Compute; set WORKBENCH_NCU to its ncu, or put that on PATH",
     )
-    path = shutil.which("ncu")
+    path = settings.ncu()
     if path is None:
-        return Finding("Nsight", "ncu", "absent", "not on PATH", False, disables, get)
+        where = "neither WORKBENCH_NCU, nor on PATH, nor in CUDA's folders"
+        return Finding("Nsight", "ncu", "absent", where, False, disables, get)
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, text=True, errors="replace", timeout=30, check=False

@@ -177,14 +177,14 @@ class BusyComparison:
                 for part in ("counted", "stamped")
             )
             return cls(counted, stamped, *(_finite(said[name]) for name in ("outside_ns", "worst", "worst_inside")))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError) as error:
             raise InvalidArgument(
                 f"no comparison of counters and stamps: {error!r} in {said!r:.200}. Capture with the set schedule."
             ) from None
 
 
 def _finite(value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):  # or OverflowError
         return float(value)
     raise TypeError(f"{value!r} is no finite number")
 
@@ -219,8 +219,10 @@ def compare_busy(timeline: Timeline, counted: ActiveTime, *, sms: int) -> BusyCo
     Raises
     ------
     InvalidArgument
-        Nothing ran, or on more SMs than that.
+        Nothing ran, by the counters or by the stamps, or it ran on more SMs than that.
     """
+    if not counted.most_ns > 0:
+        raise InvalidArgument(f"by the counters the most active SM was active for {counted.most_ns} ns.")
     stamped = stamped_busy(timeline, sms=sms)
     outside = counted.mean_ns - stamped.mean_ns
     pairs = list(zip(asdict(counted).values(), asdict(stamped).values(), strict=True))

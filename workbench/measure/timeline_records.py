@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from workbench.errors import TimelineError
+from workbench.errors import RecordError, TimelineError
+from workbench.measure.busy import comparison_kept
 from workbench.measure.timeline import Timeline
-from workbench.records import Attachment, Environment, Store, TimelineRecord, Workload
+from workbench.records import Attachment, Environment, Record, Store, TimelineRecord, Workload, is_alone
 
 OPERATOR = "attention_decode"
 PROVIDER = "cuda"
@@ -86,3 +89,33 @@ def read_timeline(store: Store, path: str | os.PathLike[str]) -> tuple[TimelineR
         return record, Timeline.from_arrays(store.arrays(path))
     except TimelineError as error:
         raise TimelineError(f"{path}: {error}") from None
+
+
+def timelines_beside(store: Store, files: Iterable[Path], record: Record) -> list[tuple[Path, TimelineRecord]]:
+    """Those files that are timelines of a record's workload, documents only; what cannot be read is left out."""
+    found = []
+    for file in files:
+        with contextlib.suppress(RecordError):
+            document = store.read(file)
+            if isinstance(document, TimelineRecord) and document.workload == record.workload:
+                found.append((file, document))
+    return found
+
+
+def own_timeline(
+    store: Store, beside: Iterable[tuple[Path, TimelineRecord]], record: Record
+) -> tuple[Path, TimelineRecord, Timeline] | None:
+    """The timeline of the launch that a capture profiled, out of those beside it; None where it is not there.
+
+    A capture names the stamps that were taken with it (``stamps``, SHA-256 of the side file). Records from before that
+    keep what was compared, by which the launch is found.
+    """
+    named, agreement = getattr(record, "stamps", None), getattr(record, "agreement", {})
+    for path, document in beside:
+        wanted = document.attachment.sha256 == named if named else agreement and is_alone(document.method)
+        if wanted:
+            with contextlib.suppress(RecordError, TimelineError):
+                document, timeline = read_timeline(store, path)
+                if named or comparison_kept(agreement, timeline, sms=record.environment.sms) is not None:
+                    return path, document, timeline
+    return None

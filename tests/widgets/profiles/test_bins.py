@@ -10,6 +10,7 @@ from workbench.errors import InvalidArgument
 from workbench.measure.attention_case import AttentionCase
 from workbench.measure.busy import BusyComparison
 from workbench.measure.timeline import Timeline
+from workbench.measure.timeline_records import METHOD
 from workbench.records import Workload
 from workbench.schedule import cost_model, plan_decode
 from workbench.widgets.profiles.bins import MERGE, beside, settings_of
@@ -163,7 +164,11 @@ def test_settings_open_the_same_plan_in_the_explorer(stamped):
     from workbench import ProfileBrowser
 
     store, timeline = stamped
+    case = AttentionCase(CASE, parse_lengths(CASE))
+    _, calls, content = observed(case, "hpc-ops", {**CONFIGURATION, "stages": 4}, H200, seed=8)
+    store.add(calls.model_copy(update={"method": METHOD}), content)  # of a benchmark, and of another configuration
     explorer = ProfileBrowser(store, picks=only(store)).explorer()
+    assert explorer.timelines["A"].makespan_us == timeline.makespan_us
     assert explorer.plan_a.bin_offsets.tolist() == timeline.plan.bin_offsets.tolist()
     assert list(explorer.timelines) == ["A"]
     with pytest.raises(InvalidArgument, match="no capture of attention_decode"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -14,6 +15,7 @@ from workbench import ProfileBrowser
 from workbench.errors import InvalidArgument, RecordError
 from workbench.records import Workload
 from workbench.widgets.profiles.exports import COLUMNS
+from workbench.widgets.schedule.svg_pen import text_width
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)> & "quotes" ]]> \x0b {brace}'
 
@@ -92,6 +94,37 @@ def test_hostile_text_is_text_everywhere(empty):
         for theme in ("light", "dark"):
             root = ElementTree.fromstring(browser.to_svg(theme=theme))
             assert not [e for e in root.iter() if e.tag.rpartition("}")[2] in ("script", "img", "foreignObject")]
+
+
+@pytest.mark.parametrize("picked", [2, 3, 5])
+def test_texts_of_the_picture_stay_in_their_columns(browser, picked):
+    browser.change(picks=[one for one in browser.shown if one.counted][:picked], view="compare")
+    root = ElementTree.fromstring(browser.to_svg())
+    width = float(root.get("viewBox").split()[2])
+    lines = {}
+    for node in root.iter("{http://www.w3.org/2000/svg}text"):
+        size, long = float(node.get("font-size", 12)), "".join(node.itertext())
+        bold = 1.06 if int(node.get("font-weight", 400)) >= 600 else 1
+        left, wide = float(node.get("x")), text_width(long, size) * bold
+        left -= {"end": wide, "middle": wide / 2}.get(node.get("text-anchor"), 0)
+        lines.setdefault(node.get("y"), []).append((left, left + wide, long))
+    assert sum(map(len, lines.values())) > 50
+    for texts in lines.values():
+        texts.sort()
+        assert texts[-1][1] <= width
+        for (_, end, one), (start, _, other) in pairwise(texts):
+            assert end <= start + 1, (one, other)
+
+
+def test_the_page_says_which_differences_are_beyond_the_noise(browser, tmp_path):
+    browser.change(case="2x32K+30x4K", gpu="H200", sort="isolated", descending=False, view="compare")
+    browser.change(picks=browser.shown[:3])
+    browser.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    verdicts = [change.verdict for row in browser.session.rows for change in row.differences if change is not None]
+    assert page.count('class="b"') == verdicts.count("beyond") > 0
+    assert page.count(" (noise)<") == verdicts.count("within")
+    assert page.count(" (noise ?)<") == verdicts.count("unknown") > 0
 
 
 def test_formulas_of_a_spreadsheet_are_disarmed(empty):

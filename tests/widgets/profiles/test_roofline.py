@@ -6,7 +6,8 @@ import pytest
 
 from tests.widgets.profiles.samples import H100, H200, ceiling, environment, nsight, reduced, workload
 from workbench import devices
-from workbench.records import Workload
+from workbench.paths import profiles_dir
+from workbench.records import Store, Workload
 from workbench.widgets.profiles.captures import read_captures
 from workbench.widgets.profiles.ceilings import BYTES, OPERATIONS, ceilings
 from workbench.widgets.profiles.roofline import Standing, roofline, standing
@@ -107,12 +108,26 @@ def test_points_lie_below_a_roof_that_is_above_them(empty):
     assert "58 % of the measured rate" in chart.points[0].words
 
 
-def test_router_work_counts_terms():
-    sizes = {"case": "M64-K4096-N192", "m": 64, "k": 4096, "n": 192}
-    one = nsight(operator="router_gemm", provider="cuda", configuration={"terms": 2}, workload=Workload(**sizes))
-    assert work_of(one).operations == 2 * 2 * 64 * 4096 * 192
-    plain = nsight(operator="router_gemm", provider="cublas-bf16", configuration={}, workload=Workload(**sizes))
-    assert work_of(plain).operations == 2 * 64 * 4096 * 192
+@pytest.mark.parametrize(
+    ("provider", "configuration", "weight"),
+    [
+        ("cuda", {"terms": 2}, 4), ("cuda", {"terms": 3}, 6), ("cublas-bf16", {}, 2), ("cublas-tf32", {}, 4),
+        ("cublas-fp32", {"terms": 1}, 4), ("mine", {}, None),
+    ],
+)  # fmt: skip
+def test_router_work_is_that_of_the_product_and_of_the_weight_as_it_is_read(provider, configuration, weight):
+    m, k, n = 64, 4096, 192
+    work = Workload(case="M64-K4096-N192", m=m, k=k, n=n)
+    found = work_of(nsight(operator="router_gemm", provider=provider, configuration=configuration, workload=work))
+    assert found.operations == 2 * m * k * n
+    assert found.needed_bytes == (None if weight is None else 2 * m * k + weight * n * k)
+
+
+def test_shipped_router_captures_read_their_inputs():
+    """Ours once, a part twice where the tiles of one product share them; cuBLAS also what it widened before."""
+    for _, record in Store(profiles_dir()).records(operator="router_gemm", kind="nsight"):
+        again = record.metrics["dram__bytes_read.sum"] / work_of(record).needed_bytes
+        assert 0.99 < again < (1.4 if record.provider == "cuda" else 3), (record.workload.case, record.provider, again)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from workbench import devices
 from workbench.errors import InvalidArgument, WorkbenchError
 from workbench.measure.busy import ACTIVE, CLOCK, ActiveTime, BusyComparison, comparison_kept
 from workbench.measure.timeline import Timeline
-from workbench.measure.timeline_records import read_timeline
+from workbench.measure.timeline_records import own_timeline, read_timeline, timelines_beside
 from workbench.records import NsightRecord, Store, TimelineRecord, is_alone
 from workbench.schedule import CostModel, DecodePlan, cost_model, plan_decode
 from workbench.widgets.colours import request_classes
@@ -103,27 +103,30 @@ def beside(store: Store, capture: Capture) -> Beside:
     return Beside(planned, _measured(timeline, cost), busy_chart(timeline, counted, capture), " ".join(words))
 
 
+def timelines_of(store: Store, capture: Capture) -> list[tuple[Path, TimelineRecord]]:
+    """Timelines of a capture's workload and configuration that a store has."""
+    folder = Path(*capture.path.parts[-5:-1])  # GPU, operator, case, configuration
+    files = [path for root in store.roots for path in sorted((root / folder).glob("timeline-*.json"))]
+    return timelines_beside(store, files, capture.record)
+
+
 def _timeline(store: Store, capture: Capture) -> tuple[Timeline | None, str]:
     """The timeline of the capture's own launch, or else the newest of a launch alone, or else of calls.
 
     Also what is wrong with it, or with those that cannot be read.
     """
-    record = capture.record
-    folder = Path(*capture.path.parts[-5:-1])  # GPU, operator, case, configuration
-    found, problem = [], ""
-    for path in [path for root in store.roots for path in sorted((root / folder).glob("timeline-*.json"))]:
+    beside, digest = timelines_of(store, capture), capture.record.source_digest
+    if (own := own_timeline(store, beside, capture.record)) is not None:
+        return own[2], _doubt(own[1], digest)
+    problem = ""
+    for path, _ in sorted(beside, key=lambda one: (is_alone(one[1].method), one[1].environment.date), reverse=True):
         try:
             document, timeline = read_timeline(store, path)
         except WorkbenchError as error:
-            problem = f"A timeline was skipped: {error}"
+            problem = problem or f"A timeline was skipped: {error}"
             continue
-        if document.workload == record.workload:
-            own = _compared(capture, timeline) is not None
-            found.append((own, is_alone(document.method), document.environment.date, document, timeline))
-    if not found:
-        return None, problem
-    *_, document, timeline = max(found, key=lambda one: one[:3])
-    return timeline, _doubt(document, record.source_digest)
+        return timeline, problem or _doubt(document, digest)
+    return None, problem
 
 
 def _compared(capture: Capture, timeline: Timeline) -> BusyComparison | None:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import InvalidArgument, RecordError
+from workbench.measure.timeline_records import own_timeline
 from workbench.records import Store
 from workbench.widgets import assets
 from workbench.widgets.base import Screen, setting
 from workbench.widgets.profiles import exports, frames
-from workbench.widgets.profiles.bins import settings_of
+from workbench.widgets.profiles.bins import settings_of, timelines_of
 from workbench.widgets.profiles.captures import Capture
 from workbench.widgets.profiles.notes import Notes
 from workbench.widgets.profiles.replies import REPLIES
@@ -166,7 +167,7 @@ class ProfileBrowser(Screen):
         return self.session.notes.texts.get(key, "")
 
     def explorer(self, pick: int = 0) -> ScheduleExplorer:
-        """The schedule explorer on the plan of a picked capture, with its timeline where one is recorded.
+        """The schedule explorer on the plan of a picked capture, with its own timeline, or else a recorded one.
 
         Parameters
         ----------
@@ -182,9 +183,11 @@ class ProfileBrowser(Screen):
 
         if not 0 <= pick < len(self.picks):
             raise InvalidArgument(f"pick is {pick}; {len(self.picks)} captures are picked. Set browser.picks first.")
-        settings = settings_of(self.picks[pick])
-        explorer = ScheduleExplorer(settings.pop("workload"), store=self.session.store, **settings)
-        explorer.timeline = "recorded"
+        capture, store = self.picks[pick], self.session.store
+        settings = settings_of(capture)
+        explorer = ScheduleExplorer(settings.pop("workload"), store=store, **settings)
+        own = own_timeline(store, timelines_of(store, capture), capture.record)
+        explorer.timeline = "recorded" if own is None else own[0].stem
         return explorer
 
     def compare(self) -> pd.DataFrame:

@@ -68,9 +68,9 @@ COUNTERS = MappingProxyType(
             "all SMs together", "Balance", "Grows where pieces cost more: more splits, more merging, slower memory."
         ),
         "sm__cycles_elapsed.avg.per_second": Counter("SM clock", "Time", "Clocks are not locked: compare it first."),
-        READ: Counter("read from DRAM", "Memory", "As many bytes as the KV cache has, if nothing is read twice."),
+        READ: Counter("read from DRAM", "Memory", "The bytes of the inputs, K and V or a weight, if none twice."),
         READ_AGAIN: Counter(
-            "read / needed", "Memory", "DRAM reads over the bytes of K and V; above 1 something is read again.", True
+            "read / needed", "Memory", "DRAM reads over the bytes of the inputs. Above 1: read again.", True
         ),
         WRITTEN: Counter("written to DRAM", "Memory", "Results, and partial results that left L2."),
         "dram__bytes_read.sum.per_second": Counter(

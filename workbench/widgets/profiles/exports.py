@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from workbench.widgets.profiles.captures import Capture
-from workbench.widgets.profiles.compare import Row
+from workbench.widgets.profiles.compare import BEYOND, UNKNOWN, WITHIN, Row
 from workbench.widgets.profiles.counters import COUNTERS, REPLAYED, figures
 from workbench.widgets.profiles.session import LETTERS, State
 from workbench.widgets.profiles.words import cautions, difference_words, method_of, noise_words
@@ -132,7 +132,7 @@ STYLE = (
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:16px 0}"
     "td,th{padding:3px 10px;text-align:right;border-bottom:1px solid #e9edf0}"
     "td:first-child,td:last-child,th:first-child{text-align:left}small,.n{color:#5c6873}pre{white-space:pre-wrap}"
-    ".s{color:#5c6873}svg{max-width:100%;height:auto}"
+    ".s{color:#5c6873}.b{font-weight:700}svg{max-width:100%;height:auto}"
 )
 
 
@@ -147,13 +147,18 @@ def _described(at: int, capture: Capture, notes: Mapping[str, str]) -> Markup:
     )
 
 
+ON_PAPER = {WITHIN: " (noise)", UNKNOWN: " (noise ?)"}
+"""Verdicts where nobody can point at a cell; what is beyond the noise is bold."""
+
+
 def _table_row(row: Row) -> Markup:
     cells = []
     for reading, change in zip(row.readings, row.differences, strict=True):
         value = "" if reading is None else f"{row.scale.write(reading.value)} {row.scale.name or reading.unit}".strip()
         title = "" if change is None else noise_words(row, change)
-        words = "" if change is None else difference_words(row, change)
-        cells.append(Markup('<td>{}</td><td class="s" title="{}">{}</td>').format(value, title, words))
+        words = "" if change is None else f"{difference_words(row, change)}{ON_PAPER.get(change.verdict, '')}"
+        kind = "b" if change is not None and change.verdict == BEYOND else "s"
+        cells.append(Markup('<td>{}</td><td class="{}" title="{}">{}</td>').format(value, kind, title, words))
     note = f"not compared: units {', '.join(row.mixed)}" if row.mixed else row.note
     return Markup('<tr><td>{}</td>{}<td class="n">{}</td></tr>').format(row.title, Markup("").join(cells), note)
 

@@ -16,6 +16,7 @@ from workbench.widgets.profiles.ceilings import BYTES, OPERATIONS, Ceiling
 from workbench.widgets.profiles.chart import Axis, Chart, Line, Point
 from workbench.widgets.profiles.counters import READ, WRITTEN
 from workbench.widgets.profiles.units import number
+from workbench.widgets.profiles.work import ROUTER
 
 TERA = 1e12
 RIDGE_SAMPLES = 2
@@ -97,6 +98,8 @@ def roofline(picked: Sequence[Capture], limits: Mapping[str, tuple[Ceiling, ...]
         Point((x.share(one.intensity), y.share(one.rate)), None, None, at, words)
         for (at, _, one), words in zip(found, said, strict=True)
     )
+    if any(capture.record.operator == ROUTER for _, capture, _ in found):
+        notes = ["router: the operations of the product, 2 M N K, in however many terms it is computed", *notes]
     notes = said + notes
     return Chart("Roofline", *labels, x.ticks(), y.ticks(TERA), tuple(lines), points, tuple(notes))
 

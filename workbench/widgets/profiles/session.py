@@ -266,6 +266,8 @@ def _check(state: State) -> None:
     for name in ("since", "until"):
         if day := getattr(state, name):
             try:
-                datetime.date.fromisoformat(day)
+                written = datetime.date.fromisoformat(day).isoformat()
             except ValueError:
-                raise InvalidArgument(f"{name} is {day!r}; give a day such as 2026-11-29.") from None
+                written = ""
+            if written != day:  # days are compared as text
+                raise InvalidArgument(f"{name} is {day!r}; give a day such as 2026-11-29.")

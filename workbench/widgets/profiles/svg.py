@@ -21,6 +21,9 @@ LISTED = 12
 """Rows of the table in the picture, besides the picked ones."""
 
 NOISE = {"within": "  within noise", "unknown": "  noise ?"}
+SHORT_NOISE = {"within": " (noise)", "unknown": " (?)"}
+"""Where many captures stand side by side."""
+
 MOST_PIECES = 6000
 """Beyond, the picture of a schedule would be megabytes; it is left to the live view."""
 
@@ -104,8 +107,9 @@ class _Drawing(Pen):
             x = float(MARGIN + 24)
             for column, cell, wide in zip(named, row["cells"], widths, strict=True):
                 end = column["number"]
-                self.text(x + (wide - 12 if end else 0), self.y + 14, fit(cell, wide - 8, 12),
-                          anchor="end" if end else "", bold=row["pick"] >= 0)  # fmt: skip
+                bold = row["pick"] >= 0
+                self.text(x + (wide - 12 if end else 0), self.y + 14, fit(cell, (wide - 8) / (1.1 if bold else 1), 12),
+                          anchor="end" if end else "", bold=bold)  # fmt: skip
                 x += wide
             self.y += 20
         if hidden := len(session.shown) - len(listed):
@@ -144,26 +148,30 @@ class _Drawing(Pen):
             self._compare(session.rows)
 
     def _compare(self, found: Sequence[Row]) -> None:
-        picked = self.session.picked
-        each = min((self.width - 2 * MARGIN - 230) / max(len(picked), 1), 230)
+        picked, left = self.session.picked, MARGIN + 250
+        each = min((self.width - MARGIN - left) / max(len(picked), 1), 230)
+        noise = NOISE if each >= 200 else SHORT_NOISE
         for at, letter in enumerate(LETTERS[: len(picked)]):
-            self._mark(MARGIN + 230 + at * each + 75, self.y, at, letter)
+            self._mark(left + at * each + 49, self.y, at, letter)
         group = ""
         for row in found:
             if row.group != group:
                 group = row.group
                 self.text(MARGIN, self.y + 13, group, size=11, fill=self.theme.muted, bold=True)
                 self.y += 19
-            self.text(MARGIN, self.y + 12, fit(row.title, 215, 12))
+            units = {row.scale.name or reading.unit for reading in row.readings if reading is not None}
+            unit = units.pop() if len(units) == 1 else ""
+            self.text(MARGIN, self.y + 12, fit(f"{row.title} {unit}".strip(), left - MARGIN - 8, 12))
             for at, (reading, change) in enumerate(zip(row.readings, row.differences, strict=True)):
-                x = MARGIN + 230 + at * each
+                x = left + at * each
                 if reading is not None:
-                    unit = row.scale.name or reading.unit
-                    self.text(x + 90, self.y + 12, f"{row.scale.write(reading.value)} {unit}".strip(), anchor="end")
+                    value = row.scale.write(reading.value)
+                    self.text(x + 64, self.y + 12, value if unit or not reading.unit else f"{value} {reading.unit}",
+                              anchor="end")  # fmt: skip
                 if change is not None:
                     fill = self.theme.ink if change.verdict == BEYOND else self.theme.muted
-                    words = f"{difference_words(row, change)}{NOISE.get(change.verdict, '')}"
-                    self.text(x + 100, self.y + 12, words, fill=fill, size=11, bold=change.verdict == BEYOND)
+                    words = fit(f"{difference_words(row, change)}{noise.get(change.verdict, '')}", each - 78, 11)
+                    self.text(x + 72, self.y + 12, words, fill=fill, size=11, bold=change.verdict == BEYOND)
             self.y += LINE
         self.y += 8
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from workbench.records import Record, Workload
 from workbench.workloads import as_lengths, parse_lengths
 
 ATTENTION, ROUTER = "attention_decode", "router_gemm"
+
+WEIGHT_BYTES = MappingProxyType({"cublas-bf16": 2, "cublas-tf32": 4, "cublas-fp32": 4})
+"""Of an element of the router's weight, by provider; ours read 2 for each term."""
 
 MOST_REQUESTS = 1 << 16
 """Beyond, a workload in a record is taken for damaged and not planned."""
@@ -39,8 +43,9 @@ class Work:
 def work_of(record: Record) -> Work | None:
     """The work of a record's workload; None where the operator is not known or the workload is not described.
 
-    Decode attention: 4 operations a query row, key and element of the head; K and V once. Router: 2 m n k for each
-    term of the weight, which is 1 for a plain product.
+    Decode attention: 4 operations a query row, key and element of the head; K and V once. Router: the 2 m n k of the
+    product, in however many terms it is computed, so that implementations stand by their speed; activations once, and
+    the weight in the form in which it is read: bf16 for each of our terms, FP32 for cuBLAS in FP32 and TF32.
     """
     if record.operator == ATTENTION:
         case = attention_case(record.workload)
@@ -50,10 +55,17 @@ def work_of(record: Record) -> Work | None:
         if not all(sizes):
             return None
         m, n, k = (int(size or 0) for size in sizes)
-        terms = record.configuration.get("terms", 1)
-        terms = terms if isinstance(terms, int) and 1 <= terms <= 3 else 1
-        return Work(2 * m * n * k * terms, 2 * m * k + 2 * terms * n * k)
+        weight = _weight_bytes(record)
+        return Work(2 * m * n * k, None if weight is None else 2 * m * k + weight * n * k)
     return None
+
+
+def _weight_bytes(record: Record) -> int | None:
+    """Bytes that are read of each element of a router's weight; None of implementations that are not known."""
+    if record.provider in WEIGHT_BYTES:
+        return WEIGHT_BYTES[record.provider]
+    terms = record.configuration.get("terms")
+    return 2 * terms if type(terms) is int and 1 <= terms <= 3 else None
 
 
 def attention_case(work: Workload) -> AttentionCase | None:

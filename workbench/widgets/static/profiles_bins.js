@@ -10,7 +10,7 @@ const HEIGHT = 132;
 const MERGE = 255;
 const BUSY = 330; // pixels of the chart of busy SMs
 const GAP = 18;
-const KEY = "A column a CTA, time upwards, one scale for all. Pale: until the first bytes are there. Darker: longer requests. Ink: merging, and the end of the last piece.";
+const KEY = "A column for each CTA that an SM holds at once, time upwards, one scale for all. Faint: until the first bytes are there. Stronger: longer requests. Ink: merging, and the end of the last piece.";
 
 // Steps by length as the explorer has them, nearer to slate: here no hue stands beside them to set them off.
 function blend(colour, slate) {
@@ -77,7 +77,7 @@ export class Schedules {
     this.#paint(canvas.getContext("2d"), lane, canvas.width, canvas.height, span);
     const end = lane.span_us.toFixed(1);
     return el("div", { className: "wb-prof-lane" }, el("div", { className: "wb-prof-lane-title" }, el("span", {}, lane.title), el("span", {}, `ends at ${end} \u00b5s`)), canvas,
-      el("div", { className: "wb-prof-lane-title" }, el("span", {}, "CTA 0"), el("span", {}, `CTA ${lane.columns - 1}`)));
+      el("div", { className: "wb-prof-lane-title" }, el("span", {}, "1"), el("span", {}, String(lane.columns))));
   }
 
   #paint(context, { column, start, foot, end, shade, columns, span_us: last }, width, height, span) {
