@@ -8,11 +8,12 @@ import hashlib
 import pytest
 
 from tests.capture.toy_timeline import SMS, timeline
-from workbench.capture import Stamped, capture, operator_names, read_report, register
+from workbench import settings
+from workbench.capture import Stamped, capture, capture_batch, operator_names, read_report, register, request
 from workbench.capture.collect import keep_stamps
 from workbench.capture.jobs import Job, JobFolder
 from workbench.capture.stamps import PASSES, Stamps, stamps_of
-from workbench.errors import InvalidArgument
+from workbench.errors import CaptureError, InvalidArgument, NothingProfiled, WorkFailed
 from workbench.measure.busy import ACTIVE, CLOCK
 from workbench.measure.timeline import Timeline
 from workbench.records import Environment, Store, Workload
@@ -50,6 +51,29 @@ def test_the_instrumented_build_is_profiled_in_one_pass(toy, monkeypatch, asked)
     capture("toy", metrics=asked).result()
     assert set(seen[0]["stamped_metrics"]) == {*ACTIVE, CLOCK}
     assert {*ACTIVE, CLOCK} < set(seen[0]["metrics"])
+
+
+@pytest.mark.parametrize(
+    ("stamps", "error", "said"),
+    [
+        ("raises", WorkFailed, "the stamps have no room"),
+        ("silent", NothingProfiled, "no kernel"),
+        ("nan", CaptureError, "makes no record: makespan"),
+    ],
+)
+def test_a_bad_instrumented_build_is_its_own_failure(toy, leftovers, stamps, error, said):
+    """It is told that it was the second run, nothing of it is kept, and the others of the batch are."""
+    asked = [request("toy", {"stamps": one}, metrics=(*TWO, "schedule")) for one in ("good", stamps, "good")]
+    asked[2] = request("toy", {"size": 3}, metrics=(*TWO, "schedule"))
+    result = capture_batch(asked, group=3).result()
+    assert list(result.failures) == [1]
+    assert isinstance(result.failures[1], error)
+    assert said in str(result.failures[1])
+    assert ("instrumented build, for the set schedule" in str(result.failures[1])) == (stamps != "nan")
+    assert [one is None for one in result.captured] == [False, True, False]
+    kept = [list(Store(settings.records_dir()).records(kind=kind)) for kind in ("nsight", "timeline")]
+    assert list(map(len, kept)) == [2, 2]
+    assert leftovers() == []
 
 
 def test_a_call_without_an_instrumented_build_is_profiled_once(machine):
@@ -99,7 +123,7 @@ def test_agreement_is_of_the_launch_whose_stamps_were_kept(stamped, clock, unit)
     near = launch("case0-stamped", 4100, 6100, 8100, clock, unit)  # 2 cycles a ns, 50 ns outside of the stamps
     far = launch("case0-stamped", 8100, 8100, 8100, clock, unit)
     plain = launch("case0", 1, 1, 1, clock, unit)
-    found = stamps_of(stamped, 0, [plain, far, near], common())
+    found = stamps_of(stamped, 0, "toy", [plain, far, near], common())
     assert found.agreement["agrees"]
     assert found.agreement["outside_ns"] == pytest.approx(50)
     assert found.agreement["stamped"] == {"least_ns": 2000, "mean_ns": 3000, "most_ns": 4000}
@@ -107,14 +131,14 @@ def test_agreement_is_of_the_launch_whose_stamps_were_kept(stamped, clock, unit)
     record, content = found.kept
     assert (record.method, record.makespan_us, content) == (PROFILED_STAMPS, 4.0, timeline().to_npz())
     assert found.named == {"stamps": hashlib.sha256(content).hexdigest()}
-    assert not stamps_of(stamped, 0, [plain, near, far], common()).agreement["agrees"]
+    assert not stamps_of(stamped, 0, "toy", [plain, near, far], common()).agreement["agrees"]
 
 
 def test_nothing_to_compare(stamped):
     one = launch("case0-stamped", 1, 2, 3, 2e9, "cycle/second")
 
     def agreement(*launches, sms=SMS):
-        found = stamps_of(stamped, 0, launches, common(sms))
+        found = stamps_of(stamped, 0, "toy", launches, common(sms))
         assert found.kept is not None
         return found.agreement
 
@@ -123,21 +147,18 @@ def test_nothing_to_compare(stamped):
     assert agreement(one, one, sms=None) == {}
     assert agreement(one, {**one, "units": {CLOCK: "furlong"}}) == {}
     assert agreement(one, launch("case0-stamped", 1, 2, 3, 2e9, "cycle/second", passes=9)) == {}
-    assert stamps_of(stamped, 1, [one, one], common()) == Stamps()
+    assert stamps_of(stamped, 1, "toy", [one, one], common()) == Stamps()
 
 
 def test_what_makes_no_sense_is_left_out_with_a_note(stamped, tmp_path):
     one = launch("case0-stamped", 4100, 6100, 8100, 2e9, "cycle/second")
-    nothing = stamps_of(stamped, 0, [launch("case0", 1, 2, 3, 2e9, "cycle/second")], common())
-    assert (nothing.kept, nothing.named) == (None, {})
-    assert "launched no kernel" in nothing.notes[0]
-    idle = stamps_of(stamped, 0, [one, launch("case0-stamped", 0, 0, 0, 2e9, "cycle/second")], common())
+    idle = stamps_of(stamped, 0, "toy", [one, launch("case0-stamped", 0, 0, 0, 2e9, "cycle/second")], common())
     assert "active for 0.0 ns" in idle.notes[0]
-    few = stamps_of(stamped, 0, [one, one], common(sms=1))
+    few = stamps_of(stamped, 0, "toy", [one, one], common(sms=1))
     assert "the GPU has 1" in few.notes[0]
     assert few.kept is not None
     (tmp_path / "timeline-0.npz").write_bytes(b"no archive")
-    damaged = stamps_of(stamped, 0, [one, one], common())
+    damaged = stamps_of(stamped, 0, "toy", [one, one], common())
     assert damaged.kept is None
     assert "left out" in damaged.notes[0]
 

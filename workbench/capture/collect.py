@@ -35,6 +35,9 @@ STAMPED = "case{}-stamped"
 STARTING_STAMPED = "starting ncu for the instrumented build"
 """Stage with which the second run begins."""
 
+INSTRUMENTED = "its instrumented build, for the set schedule"
+"""What failed, where it was the second run."""
+
 UNKNOWN = "unknown"
 """Name of a GPU that nobody told."""
 

@@ -131,7 +131,7 @@ def store_results(
         if job.counters and ANNOTATION.format(index) not in {launch["annotation"] for launch in result["kernels"]}:
             raise nothing_profiled(request.label, folder.log_text())
         try:
-            stamps = stamps_of(folder, index, result.get("kernels"), common)
+            stamps = stamps_of(folder, index, request.label, result.get("kernels"), common)
             if job.counters:
                 record: Record = _nsight(index, request, result, common, profiler, notes, report, stamps)
             else:

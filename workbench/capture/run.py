@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from workbench.capture.collect import STARTING_STAMPED
+from workbench.capture.collect import INSTRUMENTED, STARTING_STAMPED
 from workbench.capture.failures import diagnose, ended_within
 from workbench.capture.jobs import Job, JobFolder, job_folder
 from workbench.capture.metrics import CHIPS, keep_known, known_metrics
@@ -129,7 +129,7 @@ def _failure(what: str, folder: JobFolder, status: int) -> WorkbenchError:
     """Why a process left no whole result. What ncu says comes first, then a damaged report, then what Python says."""
     log, failure = folder.log_text(), folder.read("failure.json")
     if STARTING_STAMPED in folder.stages():
-        what = f"{what}: its instrumented build, for the set schedule"
+        what = f"{what}: {INSTRUMENTED}"
     if failure and failure["by_work"]:
         return diagnose(what, failure, log, status, folder.profiler_text())
     found = diagnose(what, None, log, status)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.capture.collect import STAMPED
+from workbench.capture.collect import INSTRUMENTED, STAMPED
+from workbench.capture.failures import nothing_profiled
 from workbench.capture.jobs import JobFolder
 from workbench.errors import InvalidArgument, TimelineError
 from workbench.measure.busy import ACTIVE, CLOCK, CLOCK_UNITS, ActiveTime, compare_busy
@@ -43,7 +44,7 @@ class Stamps:
 
 
 def stamps_of(
-    folder: JobFolder, index: int, launches: Sequence[dict[str, Any]] | None, common: dict[str, Any]
+    folder: JobFolder, index: int, label: str, launches: Sequence[dict[str, Any]] | None, common: dict[str, Any]
 ) -> Stamps:
     """Timeline of a case, and its counters where there were any; less, with a note, where they make no sense.
 
@@ -51,8 +52,8 @@ def stamps_of(
     ----------
     folder
         The job's.
-    index
-        Of the case.
+    index, label
+        Of the case, and of its request.
     launches
         Profiled launches as plain data; None for a capture without counters.
     common
@@ -60,6 +61,8 @@ def stamps_of(
 
     Raises
     ------
+    NothingProfiled
+        The instrumented build was called and launched nothing.
     pydantic.ValidationError
         What the case left makes no record.
     """
@@ -70,7 +73,7 @@ def stamps_of(
     if launches is not None:
         profiled = [launch for launch in launches if launch["annotation"] == STAMPED.format(index)]
         if not profiled:
-            return Stamps(notes=("the instrumented build launched no kernel in its range, so its stamps are left out",))
+            raise nothing_profiled(f"{label}: {INSTRUMENTED}", folder.log_text())
     content = file.read_bytes()
     try:
         timeline = Timeline.from_npz(content)
