@@ -117,8 +117,8 @@ def _lines(
 
 
 def _name(key: tuple[Any, ...], every: Sequence[tuple[Any, ...]]) -> str:
-    """What tells one line from the others: case, policy, GPU, whatever differs of the configuration."""
-    moving = [at for at in (5, 3, 4, 0, 2) if key[at] and len({other[at] for other in every}) > 1]
+    """What tells one line from the others, the short first: policy, GPU, case, what differs of the configuration."""
+    moving = [at for at in (5, 0, 3, 4, 2) if key[at] and len({other[at] for other in every}) > 1]
     parts = [short_gpu(str(key[at])) if at == 0 else str(key[at]) for at in moving]
     rest = set.intersection(*(set(other[6]) for other in every))
     parts += [f"{name}={value}" for name, value in key[6] if (name, value) not in rest]
