@@ -111,7 +111,7 @@ def capture_batch(
     """
     asked = list(requests)
     if not asked or not all(isinstance(one, Request) for one in asked):
-        raise InvalidArgument(f"requests is {requests!r:.200}; give at least one that `capture.request` made, in a list.")
+        raise InvalidArgument(f"requests is {requests!r:.200}; give at least one that `request` made, in a list.")
     if type(group) is not int or group < 1:
         raise InvalidArgument(f"group={group!r}; give a whole number, 1 or more.")
     settings = make_settings(asked, store, python, timeout_s, keep_report)
