@@ -208,7 +208,7 @@ def _unchanged(asked: Request, record: Record) -> bool:
 
 def _timeline_beside(path: Path, record: Record, store: Store) -> Path | None:
     """The timeline that was taken with a capture: of its own launch, or else the newest of a launch alone."""
-    beside = timelines_beside(store, path.parent.glob("timeline-*.json"), record)
+    beside, _ = timelines_beside(store, path.parent.glob("timeline-*.json"), record)  # others are not this capture's
     if (own := own_timeline(store, beside, record)) is not None:
         return own[0]
     alone = [(file.stat().st_mtime, file) for file, document in beside if is_alone(document.method)]

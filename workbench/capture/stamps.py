@@ -40,7 +40,7 @@ class Stamps:
     @property
     def named(self) -> dict[str, Any]:
         """How the capture's record names them; no field of every record, but one keeps what it does not know."""
-        return {} if self.kept is None or (side := self.kept[0].attachment) is None else {"stamps": side.sha256}
+        return {} if self.kept is None else {"stamps": self.kept[0].attachment.sha256}
 
 
 def stamps_of(

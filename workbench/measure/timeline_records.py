@@ -91,15 +91,20 @@ def read_timeline(store: Store, path: str | os.PathLike[str]) -> tuple[TimelineR
         raise TimelineError(f"{path}: {error}") from None
 
 
-def timelines_beside(store: Store, files: Iterable[Path], record: Record) -> list[tuple[Path, TimelineRecord]]:
-    """Those files that are timelines of a record's workload, documents only; what cannot be read is left out."""
-    found = []
+def timelines_beside(
+    store: Store, files: Iterable[Path], record: Record
+) -> tuple[list[tuple[Path, TimelineRecord]], list[str]]:
+    """Those files that are timelines of a record's workload, documents only; and what is wrong with others."""
+    found, problems = [], []
     for file in files:
-        with contextlib.suppress(RecordError):
+        try:
             document = store.read(file)
-            if isinstance(document, TimelineRecord) and document.workload == record.workload:
-                found.append((file, document))
-    return found
+        except RecordError as error:
+            problems.append(str(error))
+            continue
+        if isinstance(document, TimelineRecord) and document.workload == record.workload:
+            found.append((file, document))
+    return found, problems
 
 
 def own_timeline(
@@ -108,13 +113,18 @@ def own_timeline(
     """The timeline of the launch that a capture profiled, out of those beside it; None where it is not there.
 
     A capture names the stamps that were taken with it (``stamps``, SHA-256 of the side file). Records from before that
-    keep what was compared, by which the launch is found.
+    keep what was compared, by which the launch is found among those of the same process.
     """
     named, agreement = getattr(record, "stamps", None), getattr(record, "agreement", {})
-    for path, document in beside:
-        wanted = document.attachment.sha256 == named if named else agreement and is_alone(document.method)
-        if wanted:
-            with contextlib.suppress(RecordError, TimelineError):
+
+    def may_be(document: TimelineRecord) -> bool:
+        if named:
+            return bool(document.attachment.sha256 == named)
+        return bool(agreement) and is_alone(document.method) and document.environment == record.environment
+
+    for path, candidate in beside:
+        if may_be(candidate):
+            with contextlib.suppress(RecordError, TimelineError):  # a damaged one is nobody's
                 document, timeline = read_timeline(store, path)
                 if named or comparison_kept(agreement, timeline, sms=record.environment.sms) is not None:
                     return path, document, timeline

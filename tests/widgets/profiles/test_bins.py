@@ -135,6 +135,15 @@ def test_a_damaged_timeline_is_told(stamped):
     assert "A timeline was skipped" in found.words
 
 
+def test_a_damaged_document_of_a_timeline_is_told(stamped):
+    store, timeline = stamped
+    capture = only(store)
+    (capture.path.parent / "timeline-0123456789abcdef0123456789abcdef.json").write_text("{")
+    found = beside(store, capture)
+    assert "A timeline was skipped" in found.words
+    assert found.measured.span_us == pytest.approx(timeline.makespan_us)
+
+
 def test_a_timeline_of_other_sources_is_doubted(stamped):
     store, _ = stamped
     capture = only(store)

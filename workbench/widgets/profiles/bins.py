@@ -103,8 +103,8 @@ def beside(store: Store, capture: Capture) -> Beside:
     return Beside(planned, _measured(timeline, cost), busy_chart(timeline, counted, capture), " ".join(words))
 
 
-def timelines_of(store: Store, capture: Capture) -> list[tuple[Path, TimelineRecord]]:
-    """Timelines of a capture's workload and configuration that a store has."""
+def timelines_of(store: Store, capture: Capture) -> tuple[list[tuple[Path, TimelineRecord]], list[str]]:
+    """Timelines of a capture's workload and configuration that a store has, and what is wrong with others there."""
     folder = Path(*capture.path.parts[-5:-1])  # GPU, operator, case, configuration
     files = [path for root in store.roots for path in sorted((root / folder).glob("timeline-*.json"))]
     return timelines_beside(store, files, capture.record)
@@ -115,18 +115,17 @@ def _timeline(store: Store, capture: Capture) -> tuple[Timeline | None, str]:
 
     Also what is wrong with it, or with those that cannot be read.
     """
-    beside, digest = timelines_of(store, capture), capture.record.source_digest
-    if (own := own_timeline(store, beside, capture.record)) is not None:
-        return own[2], _doubt(own[1], digest)
-    problem = ""
-    for path, _ in sorted(beside, key=lambda one: (is_alone(one[1].method), one[1].environment.date), reverse=True):
+    (beside, problems), digest = timelines_of(store, capture), capture.record.source_digest
+    found = own_timeline(store, beside, capture.record)
+    rest = sorted(beside, key=lambda one: (is_alone(one[1].method), one[1].environment.date), reverse=True)
+    for path, _ in rest if found is None else []:
         try:
-            document, timeline = read_timeline(store, path)
+            found = path, *read_timeline(store, path)
+            break
         except WorkbenchError as error:
-            problem = problem or f"A timeline was skipped: {error}"
-            continue
-        return timeline, problem or _doubt(document, digest)
-    return None, problem
+            problems.append(str(error))
+    said = f"A timeline was skipped: {problems[0]}" if problems else ""
+    return (None, said) if found is None else (found[2], said or _doubt(found[1], digest))
 
 
 def _compared(capture: Capture, timeline: Timeline) -> BusyComparison | None:

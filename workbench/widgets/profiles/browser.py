@@ -186,7 +186,7 @@ class ProfileBrowser(Screen):
         capture, store = self.picks[pick], self.session.store
         settings = settings_of(capture)
         explorer = ScheduleExplorer(settings.pop("workload"), store=store, **settings)
-        own = own_timeline(store, timelines_of(store, capture), capture.record)
+        own = own_timeline(store, timelines_of(store, capture)[0], capture.record)
         explorer.timeline = "recorded" if own is None else own[0].stem
         return explorer
 
